@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# The library: every source under fungi/, one flag set per instruction set.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
+pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
+find_package(LAPACK REQUIRED)
+find_library(LAPACKE_LIBRARY lapacke REQUIRED)
+find_library(LBFGS_LIBRARY lbfgs REQUIRED)
+
+file(GLOB FUNGI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*/*.cpp)
+file(GLOB FUNGI_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*.h ${PROJECT_SOURCE_DIR}/fungi/*/*.h)
+add_library(fungi ${FUNGI_SOURCES})
+add_library(fungi::fungi ALIAS fungi)
+target_compile_features(fungi PUBLIC cxx_std_20)
+target_include_directories(fungi PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_definitions(fungi PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
+target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> JPEG::JPEG PNG::PNG ZLIB::ZLIB
+  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE ${LBFGS_LIBRARY} ${LAPACKE_LIBRARY} LAPACK::LAPACK Threads::Threads)
+
+# Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.
+set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/generic.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx2.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};-mavx2;-mfma;-mf16c")
+set(FUNGI_AVX512_FLAGS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx512.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/amx.cpp PROPERTIES COMPILE_OPTIONS
+  "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS};-mavx512bf16;-mamx-tile;-mamx-bf16")

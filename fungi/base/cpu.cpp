@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/base/cpu.h"
+
+#include <cpuid.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "fungi/base/error.h"
+
+namespace fungi {
+namespace {
+
+struct Registers {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+Registers cpuid(unsigned leaf, unsigned subleaf = 0) {
+  Registers r;
+  if (!__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d)) return {};
+  return r;
+}
+
+unsigned long long enabled_state() {  // XCR0: which register files the kernel saves for us
+  unsigned low = 0, high = 0;
+  if (cpuid(1).c & (1u << 27)) __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<unsigned long long>(high) << 32) | low;
+}
+
+bool request_amx() {  // Linux grants tile data per process, on request
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+std::string brand() {
+  char text[49] = {};
+  for (unsigned i = 0; i < 3; ++i) {
+    const Registers r = cpuid(0x80000002 + i);
+    std::memcpy(text + 16 * i, &r, 16);
+  }
+  std::string name(text);
+  const size_t first = name.find_first_not_of(' ');
+  if (first == std::string::npos) return "unknown";
+  return name.substr(first, name.find_last_not_of(' ') - first + 1);
+}
+
+unsigned count_physical(const cpu_set_t& allowed) {
+  std::set<std::string> cores;
+  for (unsigned i = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(i, &allowed)) continue;
+    std::ifstream siblings("/sys/devices/system/cpu/cpu" + std::to_string(i) +
+                           "/topology/thread_siblings_list");
+    std::string line;
+    cores.insert(std::getline(siblings, line) ? line : "cpu" + std::to_string(i));
+  }
+  return cores.empty() ? 1u : unsigned(cores.size());
+}
+
+Cpu detect() {
+  Cpu c;
+  c.name = brand();
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    c.logical_cores = unsigned(CPU_COUNT(&allowed));
+    c.physical_cores = count_physical(allowed);
+  }
+  auto cache = [](int name) { const long n = sysconf(name); return n > 0 ? size_t(n) : 0; };
+  c.l1d_bytes = cache(_SC_LEVEL1_DCACHE_SIZE);
+  c.l2_bytes = cache(_SC_LEVEL2_CACHE_SIZE);
+  c.l3_bytes = cache(_SC_LEVEL3_CACHE_SIZE);
+
+  const unsigned long long state = enabled_state();
+  const Registers one = cpuid(1), seven = cpuid(7), seven1 = cpuid(7, 1);
+  const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6, tiles = (state & 0x60000) == 0x60000;
+  c.avx2 = ymm && (seven.b >> 5 & 1) && (one.c >> 12 & 1) && (one.c >> 29 & 1);  // avx2, fma, f16c
+  // avx512 f, dq, bw, vl: what every server part since Skylake has
+  c.avx512 = c.avx2 && zmm && (seven.b >> 16 & 1) && (seven.b >> 17 & 1) && (seven.b >> 30 & 1) && (seven.b >> 31 & 1);
+  c.avx512_bf16 = c.avx512 && (seven1.a >> 5 & 1);
+  c.amx_bf16 = c.avx512_bf16 && tiles && (seven.d >> 24 & 1) && (seven.d >> 22 & 1) && request_amx();
+  return c;
+}
+
+}  // namespace
+
+const Cpu& cpu() {
+  static const Cpu found = detect();
+  return found;
+}
+
+const char* to_string(Isa isa) {
+  switch (isa) {
+    case Isa::generic: return "generic";
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+    case Isa::amx: return "amx";
+  }
+  return "unknown";
+}
+
+Isa parse_isa(std::string_view name) {
+  for (Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::amx})
+    if (name == to_string(isa)) return isa;
+  fail("unknown instruction set '" + std::string(name) + "'", "", "choose generic, avx2, avx512 or amx");
+}
+
+std::vector<Isa> supported_isas() {
+  std::vector<Isa> list{Isa::generic};
+  if (cpu().avx2) list.push_back(Isa::avx2);
+  if (cpu().avx512) list.push_back(Isa::avx512);
+  if (cpu().amx_bf16) list.push_back(Isa::amx);
+  return list;
+}
+
+Isa best_isa() {
+  const std::vector<Isa> supported = supported_isas();
+  const char* forced = std::getenv("FUNGI_ISA");
+  if (!forced || !*forced) return supported.back();
+  const Isa wanted = parse_isa(forced);
+  for (Isa isa : supported)
+    if (isa == wanted) return isa;
+  fail("this machine cannot run '" + std::string(forced) + "'", "FUNGI_ISA",
+       std::string("the best it has is ") + to_string(supported.back()));
+}
+
+}  // namespace fungi

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pool of threads, owned by the caller and passed down. No work stealing inside a range: the range is cut into
+// chunks of `grain`, workers take chunks in order, and a body must give the same bytes whoever runs it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace fungi {
+
+// How many threads to use by default: the physical cores this process may run on.
+unsigned default_threads();
+
+class Pool {
+ public:
+  explicit Pool(unsigned threads = default_threads());  // the calling thread is one of them
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  unsigned threads() const noexcept;
+
+  // Runs body(begin, end, worker) over [0, count) in chunks of at most `grain`; worker < threads().
+  // Blocks until all is done. If bodies throw, the exception of the lowest chunk is rethrown here, after the rest
+  // has stopped. Not re-entrant: a body must not call the same pool.
+  void parallel_for(size_t count, size_t grain,
+                    const std::function<void(size_t begin, size_t end, unsigned worker)>& body);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fungi
