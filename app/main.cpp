@@ -1,1 +1,87 @@
-int main() { return 0; }
+// SPDX-License-Identifier: Apache-2.0
+// fungi: one binary, one verb per file. Results go to stdout, progress and errors to stderr; exit codes are in cli.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "app/cli.h"
+#include "fungi/base/error.h"
+
+namespace fungi::app {
+namespace {
+
+// Edit distance, for "did you mean".
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string suggestion(const CLI::App& app, const std::string& word) {
+  std::string best;
+  size_t best_distance = 3;  // further away is no help
+  auto consider = [&](const std::string& candidate) {
+    if (const size_t d = distance(word, candidate); d < best_distance) best = candidate, best_distance = d;
+  };
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
+    consider(verb->get_name());
+    if (verb->parsed())
+      for (const CLI::Option* option : verb->get_options())
+        for (const std::string& name : option->get_lnames()) consider("--" + name);
+  }
+  return best.empty() ? "" : fmt::format(" Did you mean '{}'?", best);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Better neighbours from a frozen transformer: embeddings joined with gradients of self-supervised losses.", "fungi"};
+  app.set_version_flag("--version", FUNGI_VERSION);
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, Verb>> verbs;
+  for (AddVerb add : {add_info, add_models, add_inspect, add_bench}) {
+    CLI::App* self = nullptr;
+    Verb verb = add(app, self);
+    verbs.emplace_back(self, std::move(verb));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& e) {
+    std::string word = argc > 1 ? argv[1] : "";
+    for (const CLI::App* verb : app.get_subcommands())
+      if (!verb->remaining().empty()) word = verb->remaining().front();
+    fmt::print(stderr, "fungi: {}.{}\n", e.what(), suggestion(app, word));
+    return kUsage;
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    const std::string word = argc > 1 && app.get_subcommands().empty() ? argv[1] : "";
+    fmt::print(stderr, "fungi: {}{}\nSee fungi --help.\n", e.what(), word.empty() ? "" : suggestion(app, word));
+    return kUsage;
+  }
+  for (auto& [self, verb] : verbs)
+    if (self->parsed()) return verb();
+  return kUsage;
+}
+
+}  // namespace
+}  // namespace fungi::app
+
+int main(int argc, char** argv) {
+  try {
+    return fungi::app::run(argc, argv);
+  } catch (const fungi::Error& e) {
+    fmt::print(stderr, "fungi: {}{}{}\n", e.place().empty() ? "" : e.place() + ": ", e.message(), e.hint().empty() ? "" : "\n  hint: " + e.hint());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "fungi: out of memory\n  hint: use fewer threads (-j) or a smaller model\n");
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "fungi: internal error: {}\n", e.what());
+  }
+  return fungi::app::kError;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi bench: samples per second of a backbone, with or without the backward to its layer, as a share of what this machine's
+// arithmetic can do, measured in the same run; and where the time goes.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/cli.h"
+#include "fungi/backbone/tensors.h"
+#include "fungi/base/random.h"
+
+namespace fungi::app {
+namespace {
+
+struct Arguments {
+  ModelOptions model;
+  std::string objectives = "kl";
+  double seconds = 3;
+  size_t batch = 0;
+  bool json = false;
+};
+
+struct Measured {
+  double samples_per_second = 0, load_seconds = 0, peak_gflops = 0, share = 0;
+  Stages stages;
+};
+
+Matrix<float> random_inputs(const Architecture& a, size_t n) {
+  Matrix<float> pixels(n, a.channels * a.input_h * a.input_w);
+  const RandomStream random(7, "bench");
+  for (size_t i = 0; i < n * pixels.cols(); ++i) pixels.data()[i] = float(random.uniform(i) * 4 - 2);
+  return pixels;
+}
+
+// Every thread runs batches of its own until the time is up; the rate counts whole batches.
+double run_for(const Backbone& backbone, Pool& pool, double seconds, size_t batch, bool backward, Stages& stages) {
+  const Architecture& a = backbone.architecture();
+  const Matrix<float> pixels = random_inputs(a, batch);
+  std::vector<Workspace> workspaces(pool.threads());
+  std::vector<double> rates(pool.threads());
+  pool.parallel_for(pool.threads(), 1, [&](size_t i, size_t, unsigned) {
+    using Clock = std::chrono::steady_clock;
+    Matrix<float> e(batch, a.embedding_width), d(batch, a.embedding_width);
+    LayerGradient gradient;
+    auto once = [&] {
+      backbone.forward(Inputs::images(pixels), workspaces[i], e);
+      if (!backward) return;
+      for (size_t k = 0; k < batch * e.cols(); ++k) d.data()[k] = e.data()[k];  // a KL-like gradient: any dense one costs the same
+      backbone.backward(d, workspaces[i], gradient);
+    };
+    once();
+    workspaces[i].stages.clear();
+    const auto start = Clock::now();
+    double elapsed = 0;
+    size_t done = 0;
+    while (elapsed < seconds) {
+      once();
+      done += batch;
+      elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    rates[i] = double(done) / elapsed;
+  });
+  double total = 0;
+  for (double rate : rates) total += rate;
+  for (const Workspace& w : workspaces) stages.add(w.stages);
+  return total;
+}
+
+void print_table(const Stages& stages) {
+  double total = 0;
+  for (const auto& row : stages.rows()) total += row.own;
+  auto rows = stages.rows();
+  std::sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.own > y.own; });
+  fmt::print("\n{:<12}{:>10}{:>12}{:>8}{:>10}\n", "stage", "own s", "inclusive s", "share", "calls");
+  for (const auto& row : rows) fmt::print("{:<12}{:>10.3f}{:>12.3f}{:>7.1f}%{:>10}\n", row.name, row.own, row.inclusive, 100 * row.own / total, row.calls);
+}
+
+int run(const Arguments& args) {
+  const bool backward = args.objectives != "none";
+  BackboneOptions options = args.model.backbone();
+  if (!backward) options.layer = "none";
+  Pool pool(args.model.thread_count());
+  const auto start = std::chrono::steady_clock::now();
+  const bool file = std::filesystem::exists(args.model.model);
+  const Backbone backbone = file ? Backbone::open(args.model.model, options, pool)
+                                 : Backbone::assemble(named_architecture(args.model.model), RandomTensors(1), options, pool);
+  const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Architecture& a = backbone.architecture();
+  if (a.input == InputKind::token_ids) fail("text backbones have no fixed size to measure", args.model.model, "give an image or audio backbone");
+  const size_t batch = args.batch ? args.batch : backbone.preferred_batch();
+
+  Measured m;
+  m.samples_per_second = run_for(backbone, pool, args.seconds, batch, backward, m.stages);
+  m.peak_gflops = kernel::measure_peak_gflops(backbone.kernel(), pool.threads());
+  const double gflop = a.forward_flops(a.tokens()) / 1e9;  // what an unpruned forward would cost: the usual way to count
+  m.share = m.samples_per_second * gflop / m.peak_gflops;
+  const std::string precision = to_string(*backbone.options().precision), isa = to_string(backbone.options().isa);
+  if (args.json) {
+    nlohmann::json stages = nlohmann::json::array();
+    for (const auto& row : m.stages.rows()) stages.push_back({{"name", row.name}, {"own_seconds", row.own}, {"inclusive_seconds", row.inclusive}, {"calls", row.calls}});
+    const nlohmann::json out{{"model", args.model.model}, {"objectives", args.objectives}, {"samples_per_second", m.samples_per_second},
+                             {"gflop_per_sample", gflop}, {"peak_gflops", m.peak_gflops}, {"share_of_peak", m.share}, {"peak_rss_mb", peak_rss_mb()},
+                             {"load_seconds", load_seconds}, {"isa", isa}, {"kernel", backbone.kernel().name}, {"precision", precision},
+                             {"threads", pool.threads()}, {"batch", batch}, {"stages", stages}};
+    fmt::print("{}\n", out.dump(2));
+    return kOk;
+  }
+  fmt::print("{} ({}), {} threads, batches of {}, {}\n", args.model.model, backbone.kernel().name, pool.threads(), batch,
+             backward ? "embedding and gradient of " + backbone.layer()->name() : "embedding alone");
+  fmt::print("{:.2f} samples/s = {:.0f} GFLOP/s, {:.1f} % of the {:.0f} GFLOP/s measured here; peak memory {:.0f} MB; loaded in {:.2f} s\n",
+             m.samples_per_second, m.samples_per_second * gflop, 100 * m.share, m.peak_gflops, peak_rss_mb(), load_seconds);
+  print_table(m.stages);
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_bench(CLI::App& parent, CLI::App*& self) {
+  self = parent.add_subcommand("bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
+  auto args = std::make_shared<Arguments>();
+  args->model.add_to(*self, true);
+  self->add_option("--objectives", args->objectives, "none: the embedding alone; kl: with the backward to the layer")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "kl"}));
+  self->add_option("--seconds", args->seconds, "How long to measure")->capture_default_str()->check(CLI::Range(0.1, 600.0));
+  self->add_option("--batch", args->batch, "Views per call; 0 = what suits the caches")->capture_default_str()->check(CLI::Range(0, 4096));
+  self->add_flag("--json", args->json, "Print JSON");
+  return [args] { return run(*args); };
+}
+
+}  // namespace fungi::app

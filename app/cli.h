@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verbs of the command line share: exit codes, the model options, printing. One file per verb registers itself on the
+// parser and leaves a function to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fungi/backbone/backbone.h"
+
+namespace fungi::app {
+
+enum Exit : int {
+  kOk = 0,
+  kError = 1,          // a user error or a bad file; the message says which
+  kUsage = 2,          // the command line itself is wrong
+  kPartial = 3,        // done, but some samples failed and are recorded
+  kInterrupted = 130,  // Ctrl-C: what was computed is saved
+};
+
+// A verb adds its sub-command; the returned function runs it.
+using Verb = std::function<int()>;
+using AddVerb = Verb (*)(CLI::App& parent, CLI::App*& self);
+
+// -m, --layer, --precision, --isa, --set, -j: how to open a backbone.
+struct ModelOptions {
+  std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
+  std::vector<std::string> facts;  // key=value
+  unsigned threads = 0;            // 0 = physical cores
+
+  void add_to(CLI::App& verb, bool layer_option);
+  BackboneOptions backbone() const;
+  unsigned thread_count() const;
+};
+
+bool is_terminal(int descriptor);
+
+// "1.2 G", "350 M": for people.
+std::string human_bytes(double bytes);
+double peak_rss_mb();
+
+Verb add_info(CLI::App& parent, CLI::App*& self);
+Verb add_models(CLI::App& parent, CLI::App*& self);
+Verb add_inspect(CLI::App& parent, CLI::App*& self);
+Verb add_bench(CLI::App& parent, CLI::App*& self);
+
+}  // namespace fungi::app

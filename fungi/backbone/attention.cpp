@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attention half of a block: qkv, rotary or relative positions, softmax attention, inner norm, output projection;
+// and its backward. A pruned block computes keys and values for all tokens but queries for the pooled ones only.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fungi/backbone/block.h"
+#include "fungi/backbone/position.h"
+
+namespace fungi {
+namespace {
+
+// Rotates neighbouring pairs of each head by the patch's angle; sign -1 undoes it (the backward of a rotation).
+// table: [patches, 2·head_dim], cosines then sines.
+void rotate(float* row, const float* angles, size_t heads, size_t head_dim, float sign) {
+  const float *cosine = angles, *sine = angles + head_dim;
+  for (size_t h = 0; h < heads; ++h, row += head_dim)
+    for (size_t j = 0; j < head_dim; j += 2) {
+      const float x = row[j], y = row[j + 1];
+      row[j] = x * cosine[j] - sign * y * sine[j];
+      row[j + 1] = y * cosine[j + 1] + sign * x * sine[j + 1];
+    }
+}
+
+// Applies rotary positions to the element rows of queries or keys; `tokens` rows per sample starting at token 0.
+void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sample_tokens) {
+  const size_t width = c.arch.attention_width(), prefix = c.arch.prefix_tokens;
+  if (sample_tokens <= prefix) return;
+  c.scratch.product.ensure(1, width);
+  float* row = c.scratch.product.row(0);
+  for (size_t t = prefix; t < sample_tokens; ++t) {
+    std::byte* at = first + t * stride * c.kernel.element_size;
+    c.kernel.to_floats(1, width, at, stride, row, width);
+    rotate(row, c.rotary->row(t - prefix), c.arch.heads, c.arch.head_dim, 1);
+    c.kernel.to_elements(1, width, row, width, at, stride);
+  }
+}
+
+// T5's bias for a sample of t tokens: the same table in every block, so it is built once per length.
+const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
+  if (!c.relative_table) return nullptr;
+  std::vector<float>& bias = c.scratch.relative_bias;
+  const size_t heads = c.arch.heads, key = queries * 1000003 + tokens;
+  if (c.scratch.relative_tokens == key) return bias.data();
+  bias.resize(heads * queries * tokens);
+  for (size_t i = 0; i < queries; ++i)
+    for (size_t j = 0; j < tokens; ++j) {
+      const size_t bucket = relative_bucket(long(j) - long(i), c.arch.relative_buckets, c.arch.relative_distance);
+      for (size_t h = 0; h < heads; ++h) bias[(h * queries + i) * tokens + j] = (*c.relative_table)(bucket, h);
+    }
+  c.scratch.relative_tokens = key;
+  return bias.data();
+}
+
+// The attention call of one sample: where its queries, keys and values lie.
+kernel::Attention sample_attention(BlockContext& c, size_t i) {
+  const size_t inner = c.arch.attention_width(), first = c.batch.offsets[i];
+  kernel::Attention a;
+  a.queries = c.queries(i);
+  a.tokens = c.batch.tokens(i);
+  a.heads = c.arch.heads;
+  a.head_dim = c.arch.head_dim;
+  a.scale = c.arch.scale_attention ? 1.0f / std::sqrt(float(c.arch.head_dim)) : 1.0f;
+  BlockState& s = c.state;
+  if (c.block.pruned) {
+    a.q = s.q.row(c.first_query(i)), a.q_stride = s.q.stride();
+    a.k = s.kv.at(first, 0), a.v = s.kv.at(first, inner), a.k_stride = a.v_stride = s.kv.stride();
+  } else {
+    a.q = s.qkv.at(first, 0), a.k = s.qkv.at(first, inner), a.v = s.qkv.at(first, 2 * inner);
+    a.q_stride = a.k_stride = a.v_stride = s.qkv.stride();
+  }
+  a.bias = relative_bias(c, a.queries, a.tokens);
+  const size_t needed = c.kernel.attention_scratch(a.queries, a.tokens, a.head_dim);
+  if (c.scratch.kernel.bytes() < needed) c.scratch.kernel = Buffer(needed);
+  return a;
+}
+
+void project_into(BlockContext& c, const Linear& linear, size_t rows, const Elements& in, Elements& out) {
+  out.ensure(c.kernel, rows, linear.out);
+  kernel::Epilogue e;
+  e.bias = linear.bias_data();
+  e.element_out = out.row(0), e.element_stride = out.stride();
+  run_gemm(c, rows, in.at(0, 0), in.stride(), linear.forward, e);
+}
+
+}  // namespace
+
+void attention_forward(BlockContext& c, const Residual& r) {
+  const size_t rows = c.batch.rows(), query_rows = c.query_rows(), inner = c.arch.attention_width();
+  BlockState& s = c.state;
+  {
+    const Stages::Scope scope(c.stages, "qkv");
+    if (c.block.pruned) {
+      project_into(c, c.block.kv, rows, c.scratch.in, s.kv);
+      c.scratch.gathered.ensure(c.kernel, query_rows, c.arch.width);
+      const size_t row_bytes = c.scratch.in.stride() * c.kernel.element_size;
+      for (size_t i = 0; i < c.batch.samples; ++i)
+        std::memcpy(c.scratch.gathered.row(c.first_query(i)), c.scratch.in.row(c.batch.offsets[i]), c.batch.pooled * row_bytes);
+      project_into(c, c.block.q, query_rows, c.scratch.gathered, s.q);
+    } else {
+      project_into(c, c.block.qkv, rows, c.scratch.in, s.qkv);
+    }
+    if (c.rotary) {
+      for (size_t i = 0; i < c.batch.samples; ++i) {
+        const size_t first = c.batch.offsets[i];
+        Elements& keys = c.block.pruned ? s.kv : s.qkv;
+        Elements& queries = c.block.pruned ? s.q : s.qkv;
+        rotate_elements(c, keys.at(first, c.block.pruned ? 0 : inner), keys.stride(), c.batch.tokens(i));
+        rotate_elements(c, queries.at(c.first_query(i), 0), queries.stride(), c.queries(i));
+      }
+    }
+  }
+  {
+    const Stages::Scope scope(c.stages, "attention");
+    s.proj_in.ensure(c.kernel, query_rows, inner);
+    if (c.arch.attention_norm) s.context.ensure(query_rows, inner);
+    for (size_t i = 0; i < c.batch.samples; ++i) {
+      kernel::Attention a = sample_attention(c, i);
+      const size_t q = c.first_query(i);
+      if (c.arch.attention_norm) {
+        a.out = s.context.row(q), a.out_stride = s.context.stride();
+      } else {
+        a.element_out = s.proj_in.row(q), a.element_stride = s.proj_in.stride();
+      }
+      c.kernel.attention(a, c.scratch.kernel.data());
+    }
+    if (c.arch.attention_norm) run_norm(c, c.block.attention_norm, query_rows, s.context, nullptr, &s.proj_in);
+  }
+  const Stages::Scope scope(c.stages, "proj");
+  kernel::Epilogue e;
+  e.bias = c.block.proj.bias_data();
+  e.scale = c.block.scale1.empty() ? nullptr : c.block.scale1.data();
+  e.residual = r.residual, e.residual_stride = r.residual_stride;
+  e.out = r.out, e.out_stride = r.out_stride;
+  run_gemm(c, query_rows, s.proj_in.row(0), s.proj_in.stride(), c.block.proj.forward, e);
+}
+
+bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target, LayerGradient& gradient, Floats& d_in) {
+  const size_t rows = c.batch.rows(), query_rows = c.query_rows(), inner = c.arch.attention_width(), d = c.arch.width;
+  BlockState& s = c.state;
+  Scratch& t = c.scratch;
+  if (target && *target == LayerId::Part::proj) {
+    t.floats.ensure(query_rows, inner);
+    c.kernel.to_floats(query_rows, inner, s.proj_in.row(0), s.proj_in.stride(), t.floats.row(0), t.floats.stride());
+    emit(gradient, c, false, !c.block.proj.bias.empty(), t.floats.row(0), t.floats.stride(), inner, d_out.row(0), d_out.stride(), d);
+    return true;
+  }
+  t.d_context.ensure(query_rows, inner);
+  run_linear_backward(c, c.block.proj, query_rows, d_out.row(0), d_out.stride(), t.d_context.row(0), t.d_context.stride());
+  if (c.arch.attention_norm) {
+    run_norm_backward(c, c.block.attention_norm, query_rows, s.context, t.d_context, false, t.product);
+    std::swap(t.product, t.d_context);
+  }
+  t.d_qkv.ensure(rows, 3 * inner);
+  for (size_t i = 0; i < rows; ++i) std::fill_n(t.d_qkv.row(i), inner, 0.0f);  // queries beyond the pooled ones have none
+  for (size_t i = 0; i < c.batch.samples; ++i) {
+    const Stages::Scope scope(c.stages, "backward");
+    kernel::AttentionBackward b;
+    b.forward = sample_attention(c, i);
+    b.d_out = t.d_context.row(c.first_query(i)), b.d_out_stride = t.d_context.stride();
+    float* first = t.d_qkv.row(c.batch.offsets[i]);
+    b.d_q = first, b.d_k = first + inner, b.d_v = first + 2 * inner;
+    b.d_q_stride = b.d_k_stride = b.d_v_stride = t.d_qkv.stride();
+    c.kernel.attention_backward(b, t.kernel.data());
+    if (c.rotary)
+      for (size_t token = c.arch.prefix_tokens; token < c.batch.tokens(i); ++token) {
+        const float* angles = c.rotary->row(token - c.arch.prefix_tokens);
+        float* row = t.d_qkv.row(c.batch.offsets[i] + token);
+        if (token < c.queries(i)) rotate(row, angles, c.arch.heads, c.arch.head_dim, -1);
+        rotate(row + inner, angles, c.arch.heads, c.arch.head_dim, -1);
+      }
+  }
+  if (target && *target == LayerId::Part::qkv) {
+    const Floats* input = &s.x_in;
+    if (!c.arch.post_norm) {
+      run_norm(c, c.block.norm1, rows, s.x_in, &t.floats, nullptr);
+      input = &t.floats;
+    }
+    const bool bias = !(c.block.pruned ? c.block.kv : c.block.qkv).bias.empty();
+    emit(gradient, c, true, bias, input->row(0), input->stride(), d, t.d_qkv.row(0), t.d_qkv.stride(), 3 * inner);
+    return true;
+  }
+  d_in.ensure(rows, d);
+  if (!c.block.pruned) {
+    run_linear_backward(c, c.block.qkv, rows, t.d_qkv.row(0), t.d_qkv.stride(), d_in.row(0), d_in.stride());
+    return false;
+  }
+  run_linear_backward(c, c.block.kv, rows, t.d_qkv.row(0) + inner, t.d_qkv.stride(), d_in.row(0), d_in.stride());
+  for (size_t i = 0; i < c.batch.samples; ++i) {
+    float* pooled = d_in.row(c.batch.offsets[i]);
+    run_linear_backward(c, c.block.q, c.batch.pooled, t.d_qkv.row(c.batch.offsets[i]), t.d_qkv.stride(), pooled, d_in.stride(),
+                        pooled, d_in.stride());
+  }
+  return false;
+}
+
+}  // namespace fungi

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The original AugReg checkpoints (.npz from JAX): kernels stored [in, ..., out], attention kernels per head.
+#include <fmt/format.h>
+
+#include "fungi/backbone/names.h"
+
+namespace fungi {
+
+std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint, const Overrides& overrides) {
+  NameReader names(checkpoint, overrides);
+  const std::string layer = "Transformer/encoderblock_", attention = "/MultiHeadDotProductAttention_1/";
+  if (!names.find_prefix(layer + "0" + attention + "query/kernel", "embedding/kernel")) return {};
+  Reading reading;
+  Architecture& a = reading.architecture;
+  a.dialect = "augreg";
+  a.width = names.dimension("embedding/kernel", 3);
+  a.channels = names.dimension("embedding/kernel", 2);
+  a.patch_h = a.stride_h = names.dimension("embedding/kernel", 0);
+  a.patch_w = a.stride_w = names.dimension("embedding/kernel", 1);
+  a.depth = names.count_blocks(layer, attention + "query/kernel");
+  a.heads = names.dimension(layer + "0" + attention + "query/kernel", 1);
+  a.mlp_hidden = names.dimension(layer + "0/MlpBlock_3/Dense_0/kernel", 1);
+  const std::string positions = "Transformer/posembed_input/pos_embedding";
+  a.position_resize = PositionResize::bilinear;
+  set_square_grid(names, a, names.count(positions) / a.width - 1);
+  a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
+  a.preprocess.resize = size_t(double(a.input_h) / 0.9);
+  a.preprocess.source = "AugReg";
+  apply_overrides(names, a);
+  check(names, a);
+
+  RecipeWriter w(names);
+  auto norm = [&](const std::string& canonical, const std::string& file) {
+    w.tensor(canonical + ".weight", file + "/scale");
+    w.tensor(canonical + ".bias", file + "/bias");
+  };
+  auto dense = [&](const std::string& canonical, const std::vector<std::string>& files) {
+    for (const std::string& file : files) {
+      w.recipes[canonical + ".weight"].parts.push_back(file + "/kernel");
+      w.recipes[canonical + ".bias"].parts.push_back(file + "/bias");
+    }
+    w.recipes[canonical + ".weight"].transposed = true;
+  };
+  dense("patch_embed", {"embedding"});
+  w.recipes["patch_embed.weight"].transposed = false;
+  w.recipes["patch_embed.weight"].jax_convolution = true;
+  w.tensor("prefix", "cls");
+  w.rows("pos_prefix", positions, 0);
+  w.rows("pos_patches", positions, 1);
+  for (size_t i = 0; i < a.depth; ++i) {
+    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("{}{}", layer, i), q = f + attention;
+    norm(b + "norm1", f + "/LayerNorm_0");
+    norm(b + "norm2", f + "/LayerNorm_2");
+    dense(b + "attn.qkv", {q + "query", q + "key", q + "value"});
+    dense(b + "attn.proj", {q + "out"});
+    dense(b + "mlp.fc1", {f + "/MlpBlock_3/Dense_0"});
+    dense(b + "mlp.fc2", {f + "/MlpBlock_3/Dense_1"});
+  }
+  norm("norm", "Transformer/encoder_norm");
+  reading.recipes = std::move(w.recipes);
+  return reading;
+}
+
+}  // namespace fungi

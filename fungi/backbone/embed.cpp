@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/backbone/embed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fungi/backbone/position.h"
+
+namespace fungi {
+namespace {
+
+// One row per patch, flattened as channel, row, column. A filter bank comes as [time, bins] and is read transposed, as an
+// image of bins × time with one channel.
+void unfold(const Architecture& a, const float* pixels, float* row, size_t gy, size_t gx) {
+  const size_t y0 = gy * a.stride_h, x0 = gx * a.stride_w;
+  for (size_t c = 0; c < a.channels; ++c)
+    for (size_t y = 0; y < a.patch_h; ++y) {
+      if (a.input == InputKind::filter_bank) {
+        for (size_t x = 0; x < a.patch_w; ++x) *row++ = pixels[(x0 + x) * a.input_h + y0 + y];
+      } else {
+        const float* from = pixels + (c * a.input_h + y0 + y) * a.input_w + x0;
+        row = std::copy_n(from, a.patch_w, row);
+      }
+    }
+}
+
+void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e, const Inputs& inputs, Scratch& t,
+                   Batch& batch, Floats& x) {
+  const size_t expected = a.channels * a.input_h * a.input_w, patch_size = a.channels * a.patch_h * a.patch_w;
+  if (inputs.pixels.cols != expected)
+    fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected, a.channels, a.input_h, a.input_w),
+         "backbone input", "prepare views at the backbone's input size");
+  if (inputs.masked.data && (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
+    fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols, inputs.count(), a.patches()),
+         "backbone input", "one byte per patch of every view");
+  for (size_t i = 0; i <= batch.samples; ++i) batch.offsets[i] = i * a.tokens();
+  x.ensure(batch.rows(), a.width);
+  t.patches.ensure(kernel, a.patches(), patch_size);
+  std::vector<float> row(patch_size);
+  const size_t needed = kernel.gemm_scratch(a.patches(), a.width, patch_size);
+  if (t.kernel.bytes() < needed) t.kernel = Buffer(needed);
+  for (size_t i = 0; i < batch.samples; ++i) {
+    const size_t first = batch.offsets[i];
+    for (size_t p = 0; p < a.prefix_tokens; ++p) std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
+    for (size_t p = 0; p < a.patches(); ++p) {
+      unfold(a, inputs.pixels.row(i), row.data(), p / a.grid_w(), p % a.grid_w());
+      kernel.to_elements(1, patch_size, row.data(), patch_size, t.patches.row(p), t.patches.stride());
+    }
+    kernel::Epilogue out;
+    out.bias = e.patch.bias_data();
+    out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
+    out.out = x.row(first + a.prefix_tokens), out.out_stride = x.stride();
+    kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out, t.kernel.data());
+    if (!inputs.masked.data) continue;
+    for (size_t p = 0; p < a.patches(); ++p) {
+      if (!inputs.masked(i, p)) continue;
+      float* to = x.row(first + a.prefix_tokens + p);
+      for (size_t j = 0; j < a.width; ++j) to[j] = (e.mask_token.empty() ? 0.0f : e.mask_token[j]) + e.positions(p, j);
+    }
+  }
+}
+
+// Padding is left out instead of masked, so a text never depends on how long its neighbours are.
+void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs, Batch& batch, Floats& x) {
+  std::vector<std::vector<size_t>> kept(batch.samples);
+  for (size_t i = 0; i < batch.samples; ++i) {
+    const Inputs::Text& text = inputs.texts[i];
+    const std::string place = fmt::format("text {} of the batch", i);
+    if (!text.mask.empty() && text.mask.size() != text.ids.size())
+      fail(fmt::format("{} ids but a mask of {}", text.ids.size(), text.mask.size()), place);
+    for (size_t j = 0; j < text.ids.size(); ++j) {
+      if (!text.mask.empty() && !text.mask[j]) continue;
+      if (text.ids[j] < 0 || size_t(text.ids[j]) >= a.vocabulary)
+        fail(fmt::format("token id {} is outside the vocabulary of {}", text.ids[j], a.vocabulary), place, "use the tokeniser of this model");
+      if (a.max_positions && j >= a.max_positions)
+        fail(fmt::format("{} tokens, but the model has {} positions", text.ids.size(), a.max_positions), place, "cut the text");
+      if (a.relative_buckets && !kept[i].empty() && kept[i].back() + 1 != j)
+        fail("the attended tokens have a gap; relative positions need one run of them", place, "pad at the ends only");
+      kept[i].push_back(j);
+    }
+    if (kept[i].size() < std::max<size_t>(batch.pooled, 1)) fail("no token is left", place, "give at least the special tokens");
+    batch.offsets[i + 1] = batch.offsets[i] + kept[i].size();
+  }
+  x.ensure(batch.rows(), a.width);
+  for (size_t i = 0; i < batch.samples; ++i)
+    for (size_t j = 0; j < kept[i].size(); ++j) {
+      const size_t position = kept[i][j];
+      float* to = x.row(batch.offsets[i] + j);
+      std::copy_n(e.words.row(size_t(inputs.texts[i].ids[position])), a.width, to);
+      if (!e.word_positions.empty())
+        for (size_t c = 0; c < a.width; ++c) to[c] += e.word_positions(position, c);
+    }
+}
+
+}  // namespace
+
+Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors, const Architecture& a) {
+  Embedding e;
+  const size_t d = a.width;
+  if (a.norm_pre) {
+    e.norm.weight = load_vector(tensors, "norm_pre.weight", d);
+    if (!a.rms_norm) e.norm.bias = load_vector(tensors, "norm_pre.bias", d);
+  }
+  if (a.input == InputKind::token_ids) {
+    e.words = tensors.get("words", a.vocabulary, d);
+    if (!a.max_positions) return e;
+    e.word_positions = tensors.get("word_positions", a.max_positions, d);
+    const std::vector<float> type = load_vector(tensors, "word_type", d);
+    for (size_t i = 0; i < a.max_positions; ++i)
+      for (size_t j = 0; j < d; ++j) e.word_positions(i, j) += type[j];
+    return e;
+  }
+  e.patch = load_linear(kernel, tensors, {"patch_embed", d, a.channels * a.patch_h * a.patch_w, a.patch_bias, false});
+  e.positions = resize_positions(tensors.get("pos_patches", a.stored_grid_h * a.stored_grid_w, d), a.stored_grid_h, a.stored_grid_w,
+                                 a.grid_h(), a.grid_w(), a.position_resize);
+  e.prefix = Matrix<float>(a.prefix_tokens, d);
+  const size_t plain = a.prefix_tokens - a.registers;
+  if (plain) {
+    const Matrix<float> own = tensors.get("prefix", plain, d);
+    for (size_t i = 0; i < plain; ++i) std::copy_n(own.row(i), d, e.prefix.row(i));
+    if (a.position_on_prefix) {
+      const Matrix<float> pos = tensors.get("pos_prefix", plain, d);
+      for (size_t i = 0; i < plain * d; ++i) e.prefix.data()[i] += pos.data()[i];
+    }
+  }
+  if (a.registers) {
+    const Matrix<float> own = tensors.get("registers", a.registers, d);
+    for (size_t i = 0; i < a.registers; ++i) std::copy_n(own.row(i), d, e.prefix.row(plain + i));
+  }
+  if (a.mask_token) e.mask_token = load_vector(tensors, "mask_token", d);
+  return e;
+}
+
+void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e, const Inputs& inputs, Scratch& scratch,
+           Stages& stages, Batch& batch, Floats& x) {
+  const Stages::Scope scope(stages, "embed");
+  batch.samples = inputs.count();
+  batch.offsets.assign(batch.samples + 1, 0);
+  if (a.input == InputKind::token_ids) {
+    if (inputs.pixels.data) fail("this backbone reads token ids, not pixels", "backbone input");
+    embed_words(a, e, inputs, batch, x);
+  } else {
+    if (!inputs.pixels.data) fail("this backbone reads pixels, not token ids", "backbone input");
+    embed_patches(a, kernel, e, inputs, scratch, batch, x);
+  }
+  if (a.norm_pre)
+    kernel.norm(a.rms_norm, batch.rows(), a.width, x.row(0), x.stride(), e.norm.weight.data(), e.norm.beta(), a.norm_epsilon,
+                x.row(0), x.stride(), nullptr, 0);
+}
+
+}  // namespace fungi

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// EVA-02-CLIP in timm's names (SPEC 4.1): separate q, k, v (no key bias), rotary positions, SwiGLU and inner norms.
+#include <fmt/format.h>
+
+#include "fungi/backbone/names.h"
+
+namespace fungi {
+
+std::optional<Reading> read_eva_names(const Checkpoint& checkpoint, const Overrides& overrides) {
+  NameReader names(checkpoint, overrides);
+  if (!names.find_prefix("blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight")) return {};
+  Reading reading;
+  Architecture& a = reading.architecture;
+  a.family = "eva02-clip";
+  a.width = names.dimension("blocks.0.attn.q_proj.weight", 1);
+  a.depth = names.count_blocks("blocks.", ".attn.q_proj.weight");
+  a.heads = guess_heads(names, a.width);
+  a.mlp_hidden = names.dimension("blocks.0.mlp.fc1_g.weight", 0);
+  a.gated_mlp = true, a.activation = kernel::Activation::silu;
+  a.attention_norm = names.has("blocks.0.attn.norm.weight");
+  a.mlp_norm = names.has("blocks.0.mlp.norm.weight");
+  a.rotary = true;
+  a.channels = names.dimension("patch_embed.proj.weight", 1);
+  a.patch_h = a.patch_w = a.stride_h = a.stride_w = names.dimension("patch_embed.proj.weight", 2);
+  set_square_grid(names, a, names.count("pos_embed") / a.width - 1);
+  if (names.has("fc_norm.weight")) a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
+  if (names.has("head.weight") && !a.norm_after_pooling) {
+    a.head = true, a.head_bias = names.has("head.bias");
+    a.embedding_width = names.dimension("head.weight", 0);
+  }
+  a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
+  a.preprocess.resize = size_t(double(a.input_h) / 0.9);
+  a.preprocess.source = "EVA-02-CLIP";
+  apply_overrides(names, a);
+  check(names, a);
+
+  RecipeWriter w(names);
+  w.affine("patch_embed", "patch_embed.proj");
+  w.tensor("prefix", "cls_token");
+  w.rows("pos_prefix", "pos_embed", 0);
+  w.rows("pos_patches", "pos_embed", 1);
+  for (size_t i = 0; i < a.depth; ++i) {
+    const std::string b = fmt::format("blocks.{}.", i);
+    for (const char* part : {"norm1", "attn.proj", "norm2", "mlp.fc2"}) w.affine(b + part, b + part);
+    if (a.attention_norm) w.affine(b + "attn.norm", b + "attn.norm");
+    if (a.mlp_norm) w.affine(b + "mlp.norm", b + "mlp.norm");
+    w.stacked(b + "attn.qkv", {b + "attn.q_proj", b + "attn.k_proj", b + "attn.v_proj"}, true);
+    w.stacked(b + "mlp.fc1", {b + "mlp.fc1_g", b + "mlp.fc1_x"}, true);
+  }
+  w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");
+  if (a.head) w.affine("head", "head");
+  reading.recipes = std::move(w.recipes);
+  return reading;
+}
+
+}  // namespace fungi

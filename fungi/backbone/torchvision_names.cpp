@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// torchvision's ViT: fused in_proj, numbered or (older files) named MLP layers, corner-aligned position resize.
+#include <fmt/format.h>
+
+#include "fungi/backbone/names.h"
+
+namespace fungi {
+
+std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint, const Overrides& overrides) {
+  NameReader names(checkpoint, overrides);
+  const std::string layers = "encoder.layers.encoder_layer_";
+  if (!names.find_prefix(layers + "0.self_attention.in_proj_weight", "conv_proj.weight")) return {};
+  const bool old = names.has(layers + "0.mlp.linear_1.weight");
+  const std::string fc1 = old ? ".mlp.linear_1" : ".mlp.0", fc2 = old ? ".mlp.linear_2" : ".mlp.3";
+  Reading reading;
+  Architecture& a = reading.architecture;
+  a.dialect = "torchvision";
+  a.width = names.dimension("conv_proj.weight", 0);
+  a.channels = names.dimension("conv_proj.weight", 1);
+  a.patch_h = a.patch_w = a.stride_h = a.stride_w = names.dimension("conv_proj.weight", 2);
+  a.depth = names.count_blocks(layers, ".self_attention.in_proj_weight");
+  a.heads = guess_heads(names, a.width);
+  a.mlp_hidden = names.dimension(layers + "0" + fc1 + ".weight", 0);
+  a.position_resize = PositionResize::bicubic_corners;
+  set_square_grid(names, a, names.count("encoder.pos_embedding") / a.width - 1);
+  a.preprocess.resize = a.input_h * 256 / 224;
+  a.preprocess.bilinear = true;
+  a.preprocess.source = "torchvision";
+  apply_overrides(names, a);
+  check(names, a);
+
+  RecipeWriter w(names);
+  w.affine("patch_embed", "conv_proj");
+  w.tensor("prefix", "class_token");
+  w.rows("pos_prefix", "encoder.pos_embedding", 0);
+  w.rows("pos_patches", "encoder.pos_embedding", 1);
+  for (size_t i = 0; i < a.depth; ++i) {
+    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("{}{}", layers, i);
+    w.affine(b + "norm1", f + ".ln_1");
+    w.affine(b + "norm2", f + ".ln_2");
+    w.tensor(b + "attn.qkv.weight", f + ".self_attention.in_proj_weight");
+    w.tensor(b + "attn.qkv.bias", f + ".self_attention.in_proj_bias");
+    w.affine(b + "attn.proj", f + ".self_attention.out_proj");
+    w.affine(b + "mlp.fc1", f + fc1);
+    w.affine(b + "mlp.fc2", f + fc2);
+  }
+  w.affine("norm", "encoder.ln");
+  reading.recipes = std::move(w.recipes);
+  return reading;
+}
+
+}  // namespace fungi
