@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi bench: samples per second of a backbone, with or without the backward to its layer, as a share of what this machine's
-// arithmetic can do, measured in the same run; and where the time goes.
+// fungi bench: samples per second of a backbone, with or without the backward to its layer, as a
+// share of what this machine's arithmetic can do, measured in the same run; and where the time
+// goes.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -30,12 +31,14 @@ struct Measured {
 Matrix<float> random_inputs(const Architecture& a, size_t n) {
   Matrix<float> pixels(n, a.channels * a.input_h * a.input_w);
   const RandomStream random(7, "bench");
-  for (size_t i = 0; i < n * pixels.cols(); ++i) pixels.data()[i] = float(random.uniform(i) * 4 - 2);
+  for (size_t i = 0; i < n * pixels.cols(); ++i)
+    pixels.data()[i] = float(random.uniform(i) * 4 - 2);
   return pixels;
 }
 
 // Every thread runs batches of its own until the time is up; the rate counts whole batches.
-double run_for(const Backbone& backbone, Pool& pool, double seconds, size_t batch, bool backward, Stages& stages) {
+double run_for(const Backbone& backbone, Pool& pool, double seconds, size_t batch, bool backward,
+               Stages& stages) {
   const Architecture& a = backbone.architecture();
   const Matrix<float> pixels = random_inputs(a, batch);
   std::vector<Workspace> workspaces(pool.threads());
@@ -47,7 +50,8 @@ double run_for(const Backbone& backbone, Pool& pool, double seconds, size_t batc
     auto once = [&] {
       backbone.forward(Inputs::images(pixels), workspaces[i], e);
       if (!backward) return;
-      for (size_t k = 0; k < batch * e.cols(); ++k) d.data()[k] = e.data()[k];  // a KL-like gradient: any dense one costs the same
+      for (size_t k = 0; k < batch * e.cols(); ++k)
+        d.data()[k] = e.data()[k];  // a KL-like gradient: any dense one costs the same
       backbone.backward(d, workspaces[i], gradient);
     };
     once();
@@ -73,8 +77,11 @@ void print_table(const Stages& stages) {
   for (const auto& row : stages.rows()) total += row.own;
   auto rows = stages.rows();
   std::sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.own > y.own; });
-  fmt::print("\n{:<12}{:>10}{:>12}{:>8}{:>10}\n", "stage", "own s", "inclusive s", "share", "calls");
-  for (const auto& row : rows) fmt::print("{:<12}{:>10.3f}{:>12.3f}{:>7.1f}%{:>10}\n", row.name, row.own, row.inclusive, 100 * row.own / total, row.calls);
+  fmt::print("\n{:<12}{:>10}{:>12}{:>8}{:>10}\n", "stage", "own s", "inclusive s", "share",
+             "calls");
+  for (const auto& row : rows)
+    fmt::print("{:<12}{:>10.3f}{:>12.3f}{:>7.1f}%{:>10}\n", row.name, row.own, row.inclusive,
+               100 * row.own / total, row.calls);
 }
 
 int run(const Arguments& args) {
@@ -85,32 +92,57 @@ int run(const Arguments& args) {
   const auto start = std::chrono::steady_clock::now();
   const bool file = std::filesystem::exists(args.model.model);
   const Backbone backbone = file ? Backbone::open(args.model.model, options, pool)
-                                 : Backbone::assemble(named_architecture(args.model.model), RandomTensors(1), options, pool);
-  const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                                 : Backbone::assemble(named_architecture(args.model.model),
+                                                      RandomTensors(1), options, pool);
+  const double load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Architecture& a = backbone.architecture();
-  if (a.input == InputKind::token_ids) fail("text backbones have no fixed size to measure", args.model.model, "give an image or audio backbone");
+  if (a.input == InputKind::token_ids)
+    fail("text backbones have no fixed size to measure", args.model.model,
+         "give an image or audio backbone");
   const size_t batch = args.batch ? args.batch : backbone.preferred_batch();
 
   Measured m;
   m.samples_per_second = run_for(backbone, pool, args.seconds, batch, backward, m.stages);
   m.peak_gflops = kernel::measure_peak_gflops(backbone.kernel(), pool.threads());
-  const double gflop = a.forward_flops(a.tokens()) / 1e9;  // what an unpruned forward would cost: the usual way to count
+  const double gflop = a.forward_flops(a.tokens()) /
+                       1e9;  // what an unpruned forward would cost: the usual way to count
   m.share = m.samples_per_second * gflop / m.peak_gflops;
-  const std::string precision = to_string(*backbone.options().precision), isa = to_string(backbone.options().isa);
+  const std::string precision = to_string(*backbone.options().precision),
+                    isa = to_string(backbone.options().isa);
   if (args.json) {
     nlohmann::json stages = nlohmann::json::array();
-    for (const auto& row : m.stages.rows()) stages.push_back({{"name", row.name}, {"own_seconds", row.own}, {"inclusive_seconds", row.inclusive}, {"calls", row.calls}});
-    const nlohmann::json out{{"model", args.model.model}, {"objectives", args.objectives}, {"samples_per_second", m.samples_per_second},
-                             {"gflop_per_sample", gflop}, {"peak_gflops", m.peak_gflops}, {"share_of_peak", m.share}, {"peak_rss_mb", peak_rss_mb()},
-                             {"load_seconds", load_seconds}, {"isa", isa}, {"kernel", backbone.kernel().name}, {"precision", precision},
-                             {"threads", pool.threads()}, {"batch", batch}, {"stages", stages}};
+    for (const auto& row : m.stages.rows())
+      stages.push_back({{"name", row.name},
+                        {"own_seconds", row.own},
+                        {"inclusive_seconds", row.inclusive},
+                        {"calls", row.calls}});
+    const nlohmann::json out{{"model", args.model.model},
+                             {"objectives", args.objectives},
+                             {"samples_per_second", m.samples_per_second},
+                             {"gflop_per_sample", gflop},
+                             {"peak_gflops", m.peak_gflops},
+                             {"share_of_peak", m.share},
+                             {"peak_rss_mb", peak_rss_mb()},
+                             {"load_seconds", load_seconds},
+                             {"isa", isa},
+                             {"kernel", backbone.kernel().name},
+                             {"precision", precision},
+                             {"threads", pool.threads()},
+                             {"batch", batch},
+                             {"stages", stages}};
     fmt::print("{}\n", out.dump(2));
     return kOk;
   }
-  fmt::print("{} ({}), {} threads, batches of {}, {}\n", args.model.model, backbone.kernel().name, pool.threads(), batch,
-             backward ? "embedding and gradient of " + backbone.layer()->name() : "embedding alone");
-  fmt::print("{:.2f} samples/s = {:.0f} GFLOP/s, {:.1f} % of the {:.0f} GFLOP/s measured here; peak memory {:.0f} MB; loaded in {:.2f} s\n",
-             m.samples_per_second, m.samples_per_second * gflop, 100 * m.share, m.peak_gflops, peak_rss_mb(), load_seconds);
+  fmt::print(
+      "{} ({}), {} threads, batches of {}, {}\n", args.model.model, backbone.kernel().name,
+      pool.threads(), batch,
+      backward ? "embedding and gradient of " + backbone.layer()->name() : "embedding alone");
+  fmt::print(
+      "{:.2f} samples/s = {:.0f} GFLOP/s, {:.1f} % of the {:.0f} GFLOP/s measured here; peak "
+      "memory {:.0f} MB; loaded in {:.2f} s\n",
+      m.samples_per_second, m.samples_per_second * gflop, 100 * m.share, m.peak_gflops,
+      peak_rss_mb(), load_seconds);
   print_table(m.stages);
   return kOk;
 }
@@ -118,14 +150,20 @@ int run(const Arguments& args) {
 }  // namespace
 
 Verb add_bench(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
+  self = parent.add_subcommand(
+      "bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
   auto args = std::make_shared<Arguments>();
   args->model.add_to(*self, true);
-  self->add_option("--objectives", args->objectives, "none: the embedding alone; kl: with the backward to the layer")
+  self->add_option("--objectives", args->objectives,
+                   "none: the embedding alone; kl: with the backward to the layer")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "kl"}));
-  self->add_option("--seconds", args->seconds, "How long to measure")->capture_default_str()->check(CLI::Range(0.1, 600.0));
-  self->add_option("--batch", args->batch, "Views per call; 0 = what suits the caches")->capture_default_str()->check(CLI::Range(0, 4096));
+  self->add_option("--seconds", args->seconds, "How long to measure")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 600.0));
+  self->add_option("--batch", args->batch, "Views per call; 0 = what suits the caches")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4096));
   self->add_flag("--json", args->json, "Print JSON");
   return [args] { return run(*args); };
 }

@@ -8,13 +8,20 @@
 namespace fungi::app {
 
 void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
-  verb.add_option("-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)")->required();
-  if (layer_option) verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
-  verb.add_option("--precision", precision, "f32, bf16, or auto: bf16 where the processor has tiles")
+  verb.add_option("-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)")
+      ->required();
+  if (layer_option)
+    verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
+  verb.add_option("--precision", precision,
+                  "f32, bf16, or auto: bf16 where the processor has tiles")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  verb.add_option("--set", facts, "State a fact the file does not hold, key=value (heads, size, activation, pooling, norm_epsilon, family, prefix)");
-  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  verb.add_option("--set", facts,
+                  "State a fact the file does not hold, key=value (heads, size, activation, "
+                  "pooling, norm_epsilon, family, prefix)");
+  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
 }
 
 BackboneOptions ModelOptions::backbone() const {
@@ -23,8 +30,9 @@ BackboneOptions ModelOptions::backbone() const {
   if (precision != "auto") o.precision = precision == "f32" ? Precision::f32 : Precision::bf16;
   for (const std::string& fact : facts) {
     const size_t equals = fact.find('=');
-    if (equals == std::string::npos || equals == 0) fail(fmt::format("'{}' is not key=value", fact), "--set");
-    o.overrides[fact.substr(0, equals)] = fact.substr(equals + 1);
+    if (equals == std::string::npos || equals == 0)
+      fail(fmt::format("'{}' is not key=value", fact), "--set");
+    o.stated_facts[fact.substr(0, equals)] = fact.substr(equals + 1);
   }
   return o;
 }
@@ -35,7 +43,8 @@ bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }
 
 std::string human_bytes(double bytes) {
   for (const char* unit : {"B", "kB", "MB", "GB"}) {
-    if (bytes < 1000) return fmt::format("{:.{}f} {}", bytes, bytes < 10 && *unit != 'B' ? 1 : 0, unit);
+    if (bytes < 1000)
+      return fmt::format("{:.{}f} {}", bytes, bytes < 10 && *unit != 'B' ? 1 : 0, unit);
     bytes /= 1000;
   }
   return fmt::format("{:.1f} TB", bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the verbs of the command line share: exit codes, the model options, printing. One file per verb registers itself on the
-// parser and leaves a function to run.
+// What the verbs of the command line share: exit codes, the model options, printing. One file per
+// verb registers itself on the parser and leaves a function to run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -47,5 +47,6 @@ Verb add_info(CLI::App& parent, CLI::App*& self);
 Verb add_models(CLI::App& parent, CLI::App*& self);
 Verb add_inspect(CLI::App& parent, CLI::App*& self);
 Verb add_bench(CLI::App& parent, CLI::App*& self);
+Verb add_extract(CLI::App& parent, CLI::App*& self);
 
 }  // namespace fungi::app

@@ -24,22 +24,29 @@ Verb add_inspect(CLI::App& parent, CLI::App*& self) {
   return [a] {
     const Checkpoint checkpoint = Checkpoint::open(a->file);
     if (a->tensors && !a->json)
-      for (const TensorInfo& t : checkpoint.tensors()) fmt::print("{:<60} {:>5} {}\n", t.name, to_string(t.type), t.shape_text());
+      for (const TensorInfo& t : checkpoint.tensors())
+        fmt::print("{:<60} {:>5} {}\n", t.name, to_string(t.type), t.shape_text());
     ModelOptions options;
     options.facts = a->facts;
-    const Reading reading = read_names(checkpoint, options.backbone().overrides);
+    const Reading reading = read_names(checkpoint, options.backbone().stated_facts);
     const auto facts = describe(reading.architecture);
     if (a->json) {
-      nlohmann::json out{{"path", checkpoint.path()}, {"format", checkpoint.format()}, {"tensors", checkpoint.tensors().size()}};
+      nlohmann::json out{{"path", checkpoint.path()},
+                         {"format", checkpoint.format()},
+                         {"tensors", checkpoint.tensors().size()}};
       for (const auto& [name, value] : facts) out["architecture"][name] = value;
       if (a->tensors)
-        for (const TensorInfo& t : checkpoint.tensors()) out["tensor_list"].push_back({{"name", t.name}, {"type", to_string(t.type)}, {"shape", t.shape}});
+        for (const TensorInfo& t : checkpoint.tensors())
+          out["tensor_list"].push_back(
+              {{"name", t.name}, {"type", to_string(t.type)}, {"shape", t.shape}});
       fmt::print("{}\n", out.dump(2));
       return kOk;
     }
-    fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", checkpoint.path(), "format", checkpoint.format(), "tensors", checkpoint.tensors().size());
+    fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", checkpoint.path(), "format",
+               checkpoint.format(), "tensors", checkpoint.tensors().size());
     for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, value);
-    fmt::print("{:<18}blocks.{}.attn.proj ({} x {})\n", "default layer", reading.architecture.depth - 1, reading.architecture.width,
+    fmt::print("{:<18}blocks.{}.attn.proj ({} x {})\n", "default layer",
+               reading.architecture.depth - 1, reading.architecture.width,
                reading.architecture.attention_width() + (reading.architecture.linear_bias ? 1 : 0));
     return kOk;
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi: one binary, one verb per file. Results go to stdout, progress and errors to stderr; exit codes are in cli.h.
+// fungi: one binary, one verb per file. Results go to stdout, progress and errors to stderr; exit
+// codes are in cli.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,8 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
   std::string best;
   size_t best_distance = 3;  // further away is no help
   auto consider = [&](const std::string& candidate) {
-    if (const size_t d = distance(word, candidate); d < best_distance) best = candidate, best_distance = d;
+    if (const size_t d = distance(word, candidate); d < best_distance)
+      best = candidate, best_distance = d;
   };
   for (const CLI::App* verb : app.get_subcommands(nullptr)) {
     consider(verb->get_name());
@@ -42,11 +44,14 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Better neighbours from a frozen transformer: embeddings joined with gradients of self-supervised losses.", "fungi"};
+  CLI::App app{
+      "Better neighbours from a frozen transformer: embeddings joined with gradients of "
+      "self-supervised losses.",
+      "fungi"};
   app.set_version_flag("--version", FUNGI_VERSION);
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Verb>> verbs;
-  for (AddVerb add : {add_info, add_models, add_inspect, add_bench}) {
+  for (AddVerb add : {add_extract, add_inspect, add_models, add_info, add_bench}) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
     verbs.emplace_back(self, std::move(verb));
@@ -62,7 +67,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     const std::string word = argc > 1 && app.get_subcommands().empty() ? argv[1] : "";
-    fmt::print(stderr, "fungi: {}{}\nSee fungi --help.\n", e.what(), word.empty() ? "" : suggestion(app, word));
+    fmt::print(stderr, "fungi: {}{}\nSee fungi --help.\n", e.what(),
+               word.empty() ? "" : suggestion(app, word));
     return kUsage;
   }
   for (auto& [self, verb] : verbs)
@@ -77,7 +83,8 @@ int main(int argc, char** argv) {
   try {
     return fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {
-    fmt::print(stderr, "fungi: {}{}{}\n", e.place().empty() ? "" : e.place() + ": ", e.message(), e.hint().empty() ? "" : "\n  hint: " + e.hint());
+    fmt::print(stderr, "fungi: {}{}{}\n", e.place().empty() ? "" : e.place() + ": ", e.message(),
+               e.hint().empty() ? "" : "\n  hint: " + e.hint());
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "fungi: out of memory\n  hint: use fewer threads (-j) or a smaller model\n");
   } catch (const std::exception& e) {

@@ -16,12 +16,16 @@ Verb add_models(CLI::App& parent, CLI::App*& self) {
     if (*json) {
       nlohmann::json list = nlohmann::json::array();
       for (const FamilyFacts& f : families())
-        list.push_back({{"family", f.name}, {"dialects", f.dialects}, {"examples", f.examples}, {"notes", f.notes}});
+        list.push_back({{"family", f.name},
+                        {"dialects", f.dialects},
+                        {"examples", f.examples},
+                        {"notes", f.notes}});
       fmt::print("{}\n", list.dump(2));
       return kOk;
     }
     fmt::print("{:<16}{:<40}{}\n", "family", "models", "tensor names of");
-    for (const FamilyFacts& f : families()) fmt::print("{:<16}{:<40}{}\n{:<16}{}\n", f.name, f.examples, f.dialects, "", f.notes);
+    for (const FamilyFacts& f : families())
+      fmt::print("{:<16}{:<40}{}\n{:<16}{}\n", f.name, f.examples, f.dialects, "", f.notes);
     return kOk;
   };
 }

@@ -25,7 +25,7 @@ target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nl
   PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE ${LBFGS_LIBRARY} ${LAPACKE_LIBRARY} LAPACK::LAPACK Threads::Threads)
 
 # Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.
-set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast)
+set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-exceptions)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/generic.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS}")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx2.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};-mavx2;-mfma;-mf16c")
 set(FUNGI_AVX512_FLAGS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512)

@@ -24,15 +24,19 @@ E parse(std::string_view name, std::initializer_list<E> values, const char* what
 
 size_t Architecture::pooled_tokens() const {
   switch (pooling) {
-    case Pooling::first: return 1;
-    case Pooling::mean_prefix: return prefix_tokens - registers;
-    default: return 0;
+    case Pooling::first:
+      return 1;
+    case Pooling::mean_prefix:
+      return prefix_tokens - registers;
+    default:
+      return 0;
   }
 }
 
 size_t Architecture::parameters() const {
   const size_t inner = attention_width(), fc1 = mlp_hidden * (gated_mlp ? 2 : 1);
-  const size_t block = width * (3 * inner + inner + fc1 + mlp_hidden) + 4 * width + 3 * inner + fc1 + 2 * width;
+  const size_t block =
+      width * (3 * inner + inner + fc1 + mlp_hidden) + 4 * width + 3 * inner + fc1 + 2 * width;
   const size_t embed = input == InputKind::token_ids
                            ? (vocabulary + max_positions) * width
                            : width * (channels * patch_h * patch_w + tokens());
@@ -40,57 +44,80 @@ size_t Architecture::parameters() const {
 }
 
 double Architecture::forward_flops(size_t t) const {
-  const double inner = double(attention_width()), d = double(width), fc1 = double(mlp_hidden) * (gated_mlp ? 2 : 1);
+  const double inner = double(attention_width()), d = double(width),
+               fc1 = double(mlp_hidden) * (gated_mlp ? 2 : 1);
   const double per_token = 2 * d * (4 * inner + fc1 + double(mlp_hidden)) + 4 * double(t) * inner;
-  const double embed = input == InputKind::token_ids ? 0 : 2 * d * double(channels * patch_h * patch_w * patches());
-  return double(depth) * double(t) * per_token + embed + (head ? 2 * d * double(embedding_width) : 0);
+  const double embed =
+      input == InputKind::token_ids ? 0 : 2 * d * double(channels * patch_h * patch_w * patches());
+  return double(depth) * double(t) * per_token + embed +
+         (head ? 2 * d * double(embedding_width) : 0);
 }
 
 const char* to_string(InputKind kind) {
   switch (kind) {
-    case InputKind::image: return "image";
-    case InputKind::filter_bank: return "filter_bank";
-    case InputKind::token_ids: return "token_ids";
+    case InputKind::image:
+      return "image";
+    case InputKind::filter_bank:
+      return "filter_bank";
+    case InputKind::token_ids:
+      return "token_ids";
   }
   return "";
 }
 
 const char* to_string(Pooling pooling) {
   switch (pooling) {
-    case Pooling::first: return "first";
-    case Pooling::mean_prefix: return "mean_prefix";
-    case Pooling::mean_patches: return "mean_patches";
-    case Pooling::mean_all: return "mean_all";
+    case Pooling::first:
+      return "first";
+    case Pooling::mean_prefix:
+      return "mean_prefix";
+    case Pooling::mean_patches:
+      return "mean_patches";
+    case Pooling::mean_all:
+      return "mean_all";
   }
   return "";
 }
 
 const char* to_string(PositionResize resize) {
   switch (resize) {
-    case PositionResize::antialias_bicubic: return "antialias_bicubic";
-    case PositionResize::bicubic_offset: return "bicubic_offset";
-    case PositionResize::bicubic: return "bicubic";
-    case PositionResize::bicubic_corners: return "bicubic_corners";
-    case PositionResize::bilinear: return "bilinear";
-    case PositionResize::cut_bilinear: return "cut_bilinear";
+    case PositionResize::antialias_bicubic:
+      return "antialias_bicubic";
+    case PositionResize::bicubic_offset:
+      return "bicubic_offset";
+    case PositionResize::bicubic:
+      return "bicubic";
+    case PositionResize::bicubic_corners:
+      return "bicubic_corners";
+    case PositionResize::bilinear:
+      return "bilinear";
+    case PositionResize::cut_bilinear:
+      return "cut_bilinear";
   }
   return "";
 }
 
 const char* to_string(kernel::Activation activation) {
   switch (activation) {
-    case kernel::Activation::none: return "none";
-    case kernel::Activation::relu: return "relu";
-    case kernel::Activation::gelu: return "gelu";
-    case kernel::Activation::gelu_tanh: return "gelu_tanh";
-    case kernel::Activation::quick_gelu: return "quick_gelu";
-    case kernel::Activation::silu: return "silu";
+    case kernel::Activation::none:
+      return "none";
+    case kernel::Activation::relu:
+      return "relu";
+    case kernel::Activation::gelu:
+      return "gelu";
+    case kernel::Activation::gelu_tanh:
+      return "gelu_tanh";
+    case kernel::Activation::quick_gelu:
+      return "quick_gelu";
+    case kernel::Activation::silu:
+      return "silu";
   }
   return "";
 }
 
 kernel::Activation parse_activation(std::string_view name) {
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return kernel::Activation::gelu_tanh;  // Hugging Face's words
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
+    return kernel::Activation::gelu_tanh;  // Hugging Face's words
   using enum kernel::Activation;
   return parse(name, {relu, gelu, gelu_tanh, quick_gelu, silu}, "activation");
 }
@@ -102,15 +129,17 @@ Pooling parse_pooling(std::string_view name) {
 
 Architecture named_architecture(std::string_view name) {
   static const std::map<std::string, std::array<size_t, 3>> sizes{
-      {"tiny", {192, 12, 3}},  {"small", {384, 12, 6}},   {"base", {768, 12, 12}},
+      {"tiny", {192, 12, 3}},    {"small", {384, 12, 6}},  {"base", {768, 12, 12}},
       {"large", {1024, 24, 16}}, {"huge", {1280, 32, 16}}, {"giant", {1536, 40, 24}}};
-  static const std::map<std::string, std::string> letters{{"t", "tiny"}, {"s", "small"}, {"b", "base"}, {"l", "large"}, {"g", "giant"}};
+  static const std::map<std::string, std::string> letters{
+      {"t", "tiny"}, {"s", "small"}, {"b", "base"}, {"l", "large"}, {"g", "giant"}};
   const std::string text(name);
   std::smatch m;
   std::string size;
   Architecture a;
   size_t patch = 16, input = 224;
-  if (std::regex_match(text, m, std::regex("(vit|deit)_(tiny|small|base|large|huge)_patch(\\d+)_(\\d+)"))) {
+  if (std::regex_match(text, m,
+                       std::regex("(vit|deit)_(tiny|small|base|large|huge)_patch(\\d+)_(\\d+)"))) {
     size = m[2], patch = std::stoul(m[3]), input = std::stoul(m[4]);
   } else if (std::regex_match(text, m, std::regex("dino_vit([tsblg])(\\d+)"))) {
     size = letters.at(m[1]), patch = std::stoul(m[2]);
@@ -120,7 +149,8 @@ Architecture named_architecture(std::string_view name) {
     a.family = "dinov2", a.layer_scale = true, a.position_resize = PositionResize::bicubic_offset;
   } else {
     fail(fmt::format("'{}' is neither a file nor an architecture known by name", name), "",
-         "give a checkpoint file, or a name such as vit_base_patch16_224, deit_tiny_patch16_224, dino_vitb16, dinov2_vits14");
+         "give a checkpoint file, or a name such as vit_base_patch16_224, deit_tiny_patch16_224, "
+         "dino_vitb16, dinov2_vits14");
   }
   const auto& [width, depth, heads] = sizes.at(size);
   a.width = a.embedding_width = width, a.depth = depth, a.heads = heads;
@@ -128,14 +158,17 @@ Architecture named_architecture(std::string_view name) {
   a.patch_h = a.patch_w = a.stride_h = a.stride_w = patch;
   a.input_h = a.input_w = input;
   if (patch == 0 || input < patch || input > 4096 || width % heads)
-    fail(fmt::format("'{}' has impossible sizes", name), "", "the patch must be at most the input size, and that at most 4096");
+    fail(fmt::format("'{}' has impossible sizes", name), "",
+         "the patch must be at most the input size, and that at most 4096");
   a.stored_grid_h = a.stored_grid_w = input / patch;
   return a;
 }
 
 std::vector<std::pair<std::string, std::string>> describe(const Architecture& a) {
   std::vector<std::pair<std::string, std::string>> lines;
-  auto add = [&](const char* name, auto value) { lines.emplace_back(name, fmt::format("{}", value)); };
+  auto add = [&](const char* name, auto value) {
+    lines.emplace_back(name, fmt::format("{}", value));
+  };
   add("family", a.family);
   add("dialect", a.dialect);
   add("input", to_string(a.input));
@@ -152,29 +185,34 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
   } else {
     add("input_size", fmt::format("{}x{}x{}", a.channels, a.input_h, a.input_w));
     add("patch", fmt::format("{}x{}", a.patch_h, a.patch_w));
-    if (a.stride_h != a.patch_h || a.stride_w != a.patch_w) add("stride", fmt::format("{}x{}", a.stride_h, a.stride_w));
+    if (a.stride_h != a.patch_h || a.stride_w != a.patch_w)
+      add("stride", fmt::format("{}x{}", a.stride_h, a.stride_w));
     add("prefix_tokens", a.prefix_tokens);
     if (a.registers) add("registers", a.registers);
     add("tokens", a.tokens());
     if (a.grid_h() != a.stored_grid_h || a.grid_w() != a.stored_grid_w)
-      add("positions", fmt::format("{}x{} resized to {}x{} by {}", a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w(),
-                                   to_string(a.position_resize)));
+      add("positions", fmt::format("{}x{} resized to {}x{} by {}", a.stored_grid_h, a.stored_grid_w,
+                                   a.grid_h(), a.grid_w(), to_string(a.position_resize)));
   }
-  add("norm", fmt::format("{}, {}, epsilon {:g}", a.rms_norm ? "rms" : "layer", a.post_norm ? "after" : "before", a.norm_epsilon));
+  add("norm", fmt::format("{}, {}, epsilon {:g}", a.rms_norm ? "rms" : "layer",
+                          a.post_norm ? "after" : "before", a.norm_epsilon));
   if (a.norm_pre) add("embedding_norm", "yes");
   if (a.layer_scale) add("layer_scale", "yes");
   if (a.attention_norm) add("attention_norm", "yes");
   if (a.mlp_norm) add("mlp_norm", "yes");
   add("activation", fmt::format("{}{}", to_string(a.activation), a.gated_mlp ? ", gated" : ""));
   if (a.rotary) add("rotary", fmt::format("reference grid {}", a.rotary_grid));
-  add("pooling", fmt::format("{}{}", to_string(a.pooling), a.norm_after_pooling ? ", then norm" : ""));
+  add("pooling",
+      fmt::format("{}{}", to_string(a.pooling), a.norm_after_pooling ? ", then norm" : ""));
   if (a.head) add("head", fmt::format("{} -> {}", a.width, a.embedding_width));
   add("parameters", a.parameters());
   if (a.input == InputKind::image) {
     const PreprocessFacts& p = a.preprocess;
-    add("preprocess", fmt::format("short side {} {}, crop {}x{}, mean {:g} {:g} {:g}, std {:g} {:g} {:g} ({})", p.resize,
-                                  p.bilinear ? "bilinear" : "bicubic", a.input_h, a.input_w, p.mean[0], p.mean[1], p.mean[2],
-                                  p.deviation[0], p.deviation[1], p.deviation[2], p.source));
+    add("preprocess",
+        fmt::format("short side {} {}, crop {}x{}, mean {:g} {:g} {:g}, std {:g} {:g} {:g} ({})",
+                    p.resize, p.bilinear ? "bilinear" : "bicubic", a.input_h, a.input_w, p.mean[0],
+                    p.mean[1], p.mean[2], p.deviation[0], p.deviation[1], p.deviation[2],
+                    p.source));
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One record of facts that says how a transformer is run. The encoder runs any such record; the files that end in
-// _names.cpp fill it in from the tensors of a checkpoint. A new model is a new record, not new code.
+// One record of facts that says how a transformer is run. The encoder runs any such record; the
+// files that end in _names.cpp fill it in from the tensors of a checkpoint. A new model is a new
+// record, not new code.
 #pragma once
 
 #include <array>
@@ -17,44 +18,45 @@ namespace fungi {
 
 enum class InputKind { image, filter_bank, token_ids };
 
-// Which final tokens make the embedding. Pooled tokens always stand first, so "first" is row 0 of a sample.
+// Which final tokens make the embedding. Pooled tokens always stand first, so "first" is row 0 of a
+// sample.
 enum class Pooling { first, mean_prefix, mean_patches, mean_all };
 
 // How a position table is brought to another grid (SPEC 3.2, 4): each family does it its own way.
 enum class PositionResize {
-  antialias_bicubic,      // timm, and the hub's DINOv2 with registers
-  bicubic_offset,         // DINO, DINOv2: scale factor (grid + 0.1) / stored grid
-  bicubic,                // Hugging Face: output size given, no antialias
-  bicubic_corners,        // torchvision: corners aligned
-  bilinear,               // the original AugReg files, as timm reads them
-  cut_bilinear,           // SSAST: time axis cut to its centre, then bilinear
+  antialias_bicubic,  // timm, and the hub's DINOv2 with registers
+  bicubic_offset,     // DINO, DINOv2: scale factor (grid + 0.1) / stored grid
+  bicubic,            // Hugging Face: output size given, no antialias
+  bicubic_corners,    // torchvision: corners aligned
+  bilinear,           // the original AugReg files, as timm reads them
+  cut_bilinear,       // SSAST: time axis cut to its centre, then bilinear
 };
 
 // The evaluation transform that belongs to the checkpoint (SPEC 3.4).
 struct PreprocessFacts {
-  size_t resize = 256;                 // shorter side
-  bool bilinear = false;               // otherwise bicubic
+  size_t resize = 256;    // shorter side
+  bool bilinear = false;  // otherwise bicubic
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
   std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
   std::string source = "assumed: ImageNet statistics";  // where these facts come from
 };
 
 struct Architecture {
-  std::string family = "vit";          // see families()
-  std::string dialect = "timm";        // whose tensor names
+  std::string family = "vit";    // see families()
+  std::string dialect = "timm";  // whose tensor names
   InputKind input = InputKind::image;
 
   size_t width = 0, depth = 0, heads = 0, head_dim = 0, mlp_hidden = 0;
-  size_t embedding_width = 0;          // what the backbone gives: width, or that of the projection head
+  size_t embedding_width = 0;  // what the backbone gives: width, or that of the projection head
 
   // image and filter bank
   size_t channels = 3, patch_h = 16, patch_w = 16, stride_h = 16, stride_w = 16;
   size_t input_h = 224, input_w = 224;
   size_t stored_grid_h = 14, stored_grid_w = 14;  // of the position table in the file
   PositionResize position_resize = PositionResize::antialias_bicubic;
-  size_t prefix_tokens = 1;            // class token, distillation token, registers
-  bool position_on_prefix = true;      // the table has rows for the class (and distillation) token
-  size_t registers = 0;                // those of the prefix tokens that never get a position
+  size_t prefix_tokens = 1;        // class token, distillation token, registers
+  bool position_on_prefix = true;  // the table has rows for the class (and distillation) token
+  size_t registers = 0;            // those of the prefix tokens that never get a position
   bool patch_bias = true;
   bool mask_token = false;
 
@@ -65,20 +67,20 @@ struct Architecture {
   // blocks
   bool rms_norm = false, post_norm = false;
   float norm_epsilon = 1e-6f;
-  bool norm_pre = false;               // a norm after the embedding (CLIP; BERT's embedding norm)
+  bool norm_pre = false;  // a norm after the embedding (CLIP; BERT's embedding norm)
   bool layer_scale = false;
-  bool qkv_bias = true, linear_bias = true;  // linear_bias: proj, fc1, fc2
+  bool qkv_bias = true, linear_bias = true;       // linear_bias: proj, fc1, fc2
   bool attention_norm = false, mlp_norm = false;  // EVA's inner norms
-  bool gated_mlp = false;              // act(gate) ⊙ value; fc1 holds gate rows, then value rows
+  bool gated_mlp = false;  // act(gate) ⊙ value; fc1 holds gate rows, then value rows
   kernel::Activation activation = kernel::Activation::gelu;
-  bool scale_attention = true;         // by 1/sqrt(head_dim); T5 does not
-  bool rotary = false;                 // EVA-02: on patch tokens, reference grid rotary_grid
+  bool scale_attention = true;  // by 1/sqrt(head_dim); T5 does not
+  bool rotary = false;          // EVA-02: on patch tokens, reference grid rotary_grid
   size_t rotary_grid = 16;
 
   // output
   Pooling pooling = Pooling::first;
   bool final_norm = true;
-  bool norm_after_pooling = false;     // timm's fc_norm
+  bool norm_after_pooling = false;       // timm's fc_norm
   bool head = false, head_bias = false;  // projection to embedding_width
 
   PreprocessFacts preprocess;
@@ -86,17 +88,20 @@ struct Architecture {
   size_t grid_h() const { return (input_h - patch_h) / stride_h + 1; }
   size_t grid_w() const { return (input_w - patch_w) / stride_w + 1; }
   size_t patches() const { return grid_h() * grid_w(); }
-  size_t tokens() const { return prefix_tokens + patches(); }    // per image or filter bank
+  size_t tokens() const { return prefix_tokens + patches(); }  // per image or filter bank
   size_t attention_width() const { return heads * head_dim; }
-  size_t pooled_tokens() const;        // how many leading tokens the embedding needs; 0 = all of them
-  size_t parameters() const;           // weights and biases, for information
-  double forward_flops(size_t token_count) const;  // multiply and add counted as two, embedding only, nothing pruned
+  size_t pooled_tokens() const;  // how many leading tokens the embedding needs; 0 = all of them
+  size_t parameters() const;     // weights and biases, for information
+  double forward_flops(
+      size_t token_count) const;  // multiply and add counted as two, embedding only, nothing pruned
 };
 
-// Facts the user states because the file cannot: heads, activation, pooling, norm_epsilon, size, prefix, family.
-using Overrides = std::map<std::string, std::string>;
+// Facts the user states because the file cannot: heads, activation, pooling, norm_epsilon, size,
+// prefix, family.
+using StatedFacts = std::map<std::string, std::string>;
 
-// A record by name, for benchmarks without a file: vit_base_patch16_224, deit_tiny_patch16_224, dinov2_vits14, ...
+// A record by name, for benchmarks without a file: vit_base_patch16_224, deit_tiny_patch16_224,
+// dinov2_vits14, ...
 Architecture named_architecture(std::string_view name);
 
 // The facts as (name, value) lines, for `inspect` and the manifest.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing storage for a workspace. Rows of a slot always have the same width, so the padding that kernels rely on
-// (kernel.h, k_multiple) is zeroed once and stays zero.
+// Growing storage for a workspace. Rows of a slot always have the same width, so the padding that
+// kernels rely on (kernel.h, k_multiple) is zeroed once and stays zero.
 #pragma once
 
 #include "fungi/base/matrix.h"
@@ -21,7 +21,9 @@ class Elements {
   }
   std::byte* row(size_t i) { return buffer_.data() + i * stride_ * size_; }
   std::byte* at(size_t i, size_t j) { return buffer_.data() + (i * stride_ + j) * size_; }
-  const std::byte* at(size_t i, size_t j) const { return buffer_.data() + (i * stride_ + j) * size_; }
+  const std::byte* at(size_t i, size_t j) const {
+    return buffer_.data() + (i * stride_ + j) * size_;
+  }
   size_t stride() const { return stride_; }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention half of a block: qkv, rotary or relative positions, softmax attention, inner norm, output projection;
-// and its backward. A pruned block computes keys and values for all tokens but queries for the pooled ones only.
+// The attention half of a block: qkv, rotary or relative positions, softmax attention, inner norm,
+// output projection; and its backward. A pruned block computes keys and values for all tokens but
+// queries for the pooled ones only.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,8 +12,8 @@
 namespace fungi {
 namespace {
 
-// Rotates neighbouring pairs of each head by the patch's angle; sign -1 undoes it (the backward of a rotation).
-// table: [patches, 2·head_dim], cosines then sines.
+// Rotates neighbouring pairs of each head by the patch's angle; sign -1 undoes it (the backward of
+// a rotation). table: [patches, 2·head_dim], cosines then sines.
 void rotate(float* row, const float* angles, size_t heads, size_t head_dim, float sign) {
   const float *cosine = angles, *sine = angles + head_dim;
   for (size_t h = 0; h < heads; ++h, row += head_dim)
@@ -23,7 +24,8 @@ void rotate(float* row, const float* angles, size_t heads, size_t head_dim, floa
     }
 }
 
-// Applies rotary positions to the element rows of queries or keys; `tokens` rows per sample starting at token 0.
+// Applies rotary positions to the element rows of queries or keys; `tokens` rows per sample
+// starting at token 0.
 void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sample_tokens) {
   const size_t width = c.arch.attention_width(), prefix = c.arch.prefix_tokens;
   if (sample_tokens <= prefix) return;
@@ -37,7 +39,8 @@ void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sa
   }
 }
 
-// T5's bias for a sample of t tokens: the same table in every block, so it is built once per length.
+// T5's bias for a sample of t tokens: the same table in every block, so it is built once per
+// length.
 const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
   if (!c.relative_table) return nullptr;
   std::vector<float>& bias = c.scratch.relative_bias;
@@ -46,8 +49,10 @@ const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
   bias.resize(heads * queries * tokens);
   for (size_t i = 0; i < queries; ++i)
     for (size_t j = 0; j < tokens; ++j) {
-      const size_t bucket = relative_bucket(long(j) - long(i), c.arch.relative_buckets, c.arch.relative_distance);
-      for (size_t h = 0; h < heads; ++h) bias[(h * queries + i) * tokens + j] = (*c.relative_table)(bucket, h);
+      const size_t bucket =
+          relative_bucket(long(j) - long(i), c.arch.relative_buckets, c.arch.relative_distance);
+      for (size_t h = 0; h < heads; ++h)
+        bias[(h * queries + i) * tokens + j] = (*c.relative_table)(bucket, h);
     }
   c.scratch.relative_tokens = key;
   return bias.data();
@@ -76,7 +81,8 @@ kernel::Attention sample_attention(BlockContext& c, size_t i) {
   return a;
 }
 
-void project_into(BlockContext& c, const Linear& linear, size_t rows, const Elements& in, Elements& out) {
+void project_into(BlockContext& c, const Linear& linear, size_t rows, const Elements& in,
+                  Elements& out) {
   out.ensure(c.kernel, rows, linear.out);
   kernel::Epilogue e;
   e.bias = linear.bias_data();
@@ -96,7 +102,8 @@ void attention_forward(BlockContext& c, const Residual& r) {
       c.scratch.gathered.ensure(c.kernel, query_rows, c.arch.width);
       const size_t row_bytes = c.scratch.in.stride() * c.kernel.element_size;
       for (size_t i = 0; i < c.batch.samples; ++i)
-        std::memcpy(c.scratch.gathered.row(c.first_query(i)), c.scratch.in.row(c.batch.offsets[i]), c.batch.pooled * row_bytes);
+        std::memcpy(c.scratch.gathered.row(c.first_query(i)), c.scratch.in.row(c.batch.offsets[i]),
+                    c.batch.pooled * row_bytes);
       project_into(c, c.block.q, query_rows, c.scratch.gathered, s.q);
     } else {
       project_into(c, c.block.qkv, rows, c.scratch.in, s.qkv);
@@ -106,7 +113,8 @@ void attention_forward(BlockContext& c, const Residual& r) {
         const size_t first = c.batch.offsets[i];
         Elements& keys = c.block.pruned ? s.kv : s.qkv;
         Elements& queries = c.block.pruned ? s.q : s.qkv;
-        rotate_elements(c, keys.at(first, c.block.pruned ? 0 : inner), keys.stride(), c.batch.tokens(i));
+        rotate_elements(c, keys.at(first, c.block.pruned ? 0 : inner), keys.stride(),
+                        c.batch.tokens(i));
         rotate_elements(c, queries.at(c.first_query(i), 0), queries.stride(), c.queries(i));
       }
     }
@@ -125,7 +133,8 @@ void attention_forward(BlockContext& c, const Residual& r) {
       }
       c.kernel.attention(a, c.scratch.kernel.data());
     }
-    if (c.arch.attention_norm) run_norm(c, c.block.attention_norm, query_rows, s.context, nullptr, &s.proj_in);
+    if (c.arch.attention_norm)
+      run_norm(c, c.block.attention_norm, query_rows, s.context, nullptr, &s.proj_in);
   }
   const Stages::Scope scope(c.stages, "proj");
   kernel::Epilogue e;
@@ -136,24 +145,31 @@ void attention_forward(BlockContext& c, const Residual& r) {
   run_gemm(c, query_rows, s.proj_in.row(0), s.proj_in.stride(), c.block.proj.forward, e);
 }
 
-bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target, LayerGradient& gradient, Floats& d_in) {
-  const size_t rows = c.batch.rows(), query_rows = c.query_rows(), inner = c.arch.attention_width(), d = c.arch.width;
+bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
+                        LayerGradient& gradient, Floats& d_in) {
+  const size_t rows = c.batch.rows(), query_rows = c.query_rows(), inner = c.arch.attention_width(),
+               d = c.arch.width;
   BlockState& s = c.state;
   Scratch& t = c.scratch;
   if (target && *target == LayerId::Part::proj) {
     t.floats.ensure(query_rows, inner);
-    c.kernel.to_floats(query_rows, inner, s.proj_in.row(0), s.proj_in.stride(), t.floats.row(0), t.floats.stride());
-    emit(gradient, c, false, !c.block.proj.bias.empty(), t.floats.row(0), t.floats.stride(), inner, d_out.row(0), d_out.stride(), d);
+    c.kernel.to_floats(query_rows, inner, s.proj_in.row(0), s.proj_in.stride(), t.floats.row(0),
+                       t.floats.stride());
+    emit(gradient, c, false, !c.block.proj.bias.empty(), t.floats.row(0), t.floats.stride(), inner,
+         d_out.row(0), d_out.stride(), d);
     return true;
   }
   t.d_context.ensure(query_rows, inner);
-  run_linear_backward(c, c.block.proj, query_rows, d_out.row(0), d_out.stride(), t.d_context.row(0), t.d_context.stride());
+  run_linear_backward(c, c.block.proj, query_rows, d_out.row(0), d_out.stride(), t.d_context.row(0),
+                      t.d_context.stride());
   if (c.arch.attention_norm) {
-    run_norm_backward(c, c.block.attention_norm, query_rows, s.context, t.d_context, false, t.product);
+    run_norm_backward(c, c.block.attention_norm, query_rows, s.context, t.d_context, false,
+                      t.product);
     std::swap(t.product, t.d_context);
   }
   t.d_qkv.ensure(rows, 3 * inner);
-  for (size_t i = 0; i < rows; ++i) std::fill_n(t.d_qkv.row(i), inner, 0.0f);  // queries beyond the pooled ones have none
+  for (size_t i = 0; i < rows; ++i)
+    std::fill_n(t.d_qkv.row(i), inner, 0.0f);  // queries beyond the pooled ones have none
   for (size_t i = 0; i < c.batch.samples; ++i) {
     const Stages::Scope scope(c.stages, "backward");
     kernel::AttentionBackward b;
@@ -178,19 +194,22 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Par
       input = &t.floats;
     }
     const bool bias = !(c.block.pruned ? c.block.kv : c.block.qkv).bias.empty();
-    emit(gradient, c, true, bias, input->row(0), input->stride(), d, t.d_qkv.row(0), t.d_qkv.stride(), 3 * inner);
+    emit(gradient, c, true, bias, input->row(0), input->stride(), d, t.d_qkv.row(0),
+         t.d_qkv.stride(), 3 * inner);
     return true;
   }
   d_in.ensure(rows, d);
   if (!c.block.pruned) {
-    run_linear_backward(c, c.block.qkv, rows, t.d_qkv.row(0), t.d_qkv.stride(), d_in.row(0), d_in.stride());
+    run_linear_backward(c, c.block.qkv, rows, t.d_qkv.row(0), t.d_qkv.stride(), d_in.row(0),
+                        d_in.stride());
     return false;
   }
-  run_linear_backward(c, c.block.kv, rows, t.d_qkv.row(0) + inner, t.d_qkv.stride(), d_in.row(0), d_in.stride());
+  run_linear_backward(c, c.block.kv, rows, t.d_qkv.row(0) + inner, t.d_qkv.stride(), d_in.row(0),
+                      d_in.stride());
   for (size_t i = 0; i < c.batch.samples; ++i) {
     float* pooled = d_in.row(c.batch.offsets[i]);
-    run_linear_backward(c, c.block.q, c.batch.pooled, t.d_qkv.row(c.batch.offsets[i]), t.d_qkv.stride(), pooled, d_in.stride(),
-                        pooled, d_in.stride());
+    run_linear_backward(c, c.block.q, c.batch.pooled, t.d_qkv.row(c.batch.offsets[i]),
+                        t.d_qkv.stride(), pooled, d_in.stride(), pooled, d_in.stride());
   }
   return false;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The original AugReg checkpoints (.npz from JAX): kernels stored [in, ..., out], attention kernels per head.
+// The original AugReg checkpoints (.npz from JAX): kernels stored [in, ..., out], attention kernels
+// per head.
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
 
 namespace fungi {
 
-std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint, const Overrides& overrides) {
-  NameReader names(checkpoint, overrides);
-  const std::string layer = "Transformer/encoderblock_", attention = "/MultiHeadDotProductAttention_1/";
+std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
+                                         const StatedFacts& stated_facts) {
+  NameReader names(checkpoint, stated_facts);
+  const std::string layer = "Transformer/encoderblock_",
+                    attention = "/MultiHeadDotProductAttention_1/";
   if (!names.find_prefix(layer + "0" + attention + "query/kernel", "embedding/kernel")) return {};
   Reading reading;
   Architecture& a = reading.architecture;
@@ -26,7 +29,7 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint, const Ove
   a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
   a.preprocess.resize = size_t(double(a.input_h) / 0.9);
   a.preprocess.source = "AugReg";
-  apply_overrides(names, a);
+  apply_stated_facts(names, a);
   check(names, a);
 
   RecipeWriter w(names);
@@ -48,7 +51,8 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint, const Ove
   w.rows("pos_prefix", positions, 0);
   w.rows("pos_patches", positions, 1);
   for (size_t i = 0; i < a.depth; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("{}{}", layer, i), q = f + attention;
+    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("{}{}", layer, i),
+                      q = f + attention;
     norm(b + "norm1", f + "/LayerNorm_0");
     norm(b + "norm2", f + "/LayerNorm_2");
     dense(b + "attn.qkv", {q + "query", q + "key", q + "value"});

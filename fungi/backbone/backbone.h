@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frozen encoder, forward and backward: views in, embeddings out, then a gradient at the embeddings in and the gradient of
-// one linear layer out, as thin factors. The Backbone is const after loading and shared by all threads; everything that
-// changes lives in a Workspace, one per thread.
+// A frozen encoder, forward and backward: views in, embeddings out, then a gradient at the
+// embeddings in and the gradient of one linear layer out, as thin factors. The Backbone is const
+// after loading and shared by all threads; everything that changes lives in a Workspace, one per
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -22,76 +23,102 @@
 
 namespace fungi {
 
-// A linear layer of a block, by its canonical name: blocks.N.attn.qkv, .attn.proj, .mlp.fc1 or .mlp.fc2.
+// A linear layer of a block, by its canonical name: blocks.N.attn.qkv, .attn.proj, .mlp.fc1 or
+// .mlp.fc2.
 struct LayerId {
   enum class Part { qkv, proj, fc1, fc2 };
   size_t block = 0;
   Part part = Part::proj;
 
-  static LayerId parse(std::string_view name, size_t depth);  // "-1" counts from the end: blocks.-1.attn.proj
+  static LayerId parse(std::string_view name,
+                       size_t depth);  // "-1" counts from the end: blocks.-1.attn.proj
   std::string name() const;
 };
 
 struct BackboneOptions {
   Isa isa = best_isa();
   std::optional<Precision> precision;  // default: bf16 where there are tiles, f32 elsewhere
-  std::string layer = "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
-  bool tokens = false;                 // give every final token as well (dense features, masked objectives)
-  Overrides overrides;                 // facts the file does not hold; "size" sets another input size
+  std::string layer =
+      "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
+  bool tokens = false;        // give every final token as well (dense features, masked objectives)
+  StatedFacts stated_facts;   // facts the file does not hold; "size" sets another input size
 };
 
 // What one call looks at: `count` views of equal kind. Exactly one of pixels and ids is set.
 struct Inputs {
-  View<const float> pixels;            // [count, channels·height·width] normalised; filter banks [count, time·bins]
-  View<const uint8_t> masked;          // [count, patches]: 1 = replaced by the mask token; or empty
+  View<const float>
+      pixels;  // [count, channels·height·width] normalised; filter banks [count, time·bins]
+  View<const uint8_t> masked;  // [count, patches]: 1 = replaced by the mask token; or empty
   struct Text {
     std::span<const int32_t> ids;
-    std::span<const uint8_t> mask;     // 0 = padding, not attended to; empty = all ones
+    std::span<const uint8_t> mask;  // 0 = padding, not attended to; empty = all ones
   };
   std::span<const Text> texts;
 
-  static Inputs images(View<const float> pixels) { Inputs i; i.pixels = pixels; return i; }
-  static Inputs text(std::span<const Text> texts) { Inputs i; i.texts = texts; return i; }
+  static Inputs images(View<const float> pixels) {
+    Inputs i;
+    i.pixels = pixels;
+    return i;
+  }
+  static Inputs text(std::span<const Text> texts) {
+    Inputs i;
+    i.texts = texts;
+    return i;
+  }
   size_t count() const { return pixels.data ? pixels.rows : texts.size(); }
 };
 
-// The gradient of one linear layer as factors: for sample i, ∂L/∂W = Σ_t b_t ⊗ a_t over rows offsets[i] .. offsets[i+1],
-// and ∂L/∂bias = Σ_t b_t when the layer has a bias.
+// The gradient of one linear layer as factors: for sample i, ∂L/∂W = Σ_t b_t ⊗ a_t over rows
+// offsets[i] .. offsets[i+1], and ∂L/∂bias = Σ_t b_t when the layer has a bias.
 struct LayerGradient {
-  Matrix<float> a;                     // [rows, inputs of the layer]
-  Matrix<float> b;                     // [rows, outputs of the layer]
-  std::vector<size_t> offsets;         // count + 1
+  Matrix<float> a;              // [rows, inputs of the layer]
+  Matrix<float> b;              // [rows, outputs of the layer]
+  std::vector<size_t> offsets;  // count + 1
   bool bias = true;
 };
 
 class Workspace;
+class Recording;
 class TensorSource;
 
 class Backbone {
  public:
   // A checkpoint file or folder (see Checkpoint::open). Packing runs on `pool`.
-  static Backbone open(const std::filesystem::path& path, const BackboneOptions& options, Pool& pool);
+  static Backbone open(const std::filesystem::path& path, const BackboneOptions& options,
+                       Pool& pool);
   // Weights from anywhere under canonical names (tensors.h), e.g. random ones for benchmarks.
-  static Backbone assemble(const Architecture& architecture, const TensorSource& tensors, const BackboneOptions& options, Pool& pool);
+  static Backbone assemble(const Architecture& architecture, const TensorSource& tensors,
+                           const BackboneOptions& options, Pool& pool);
 
   Backbone(Backbone&&) noexcept;
   Backbone& operator=(Backbone&&) noexcept;
   ~Backbone();
 
   const Architecture& architecture() const;
-  const BackboneOptions& options() const;       // with the precision filled in
+  const BackboneOptions& options() const;  // with the precision filled in
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
-  std::string source() const;                   // path and format; empty for assembled weights
-  std::string sha256() const;                   // of the checkpoint, read again for it; empty for assembled weights
-  size_t layer_inputs() const;                  // K of the layer
-  size_t layer_outputs() const;                 // H of the layer
+  std::string source() const;   // path and format; empty for assembled weights
+  std::string sha256() const;   // of the checkpoint, read again for it; empty for assembled weights
+  size_t layer_inputs() const;  // K of the layer
+  size_t layer_outputs() const;  // H of the layer
   bool layer_bias() const;
-  size_t preferred_batch() const;               // views per call that suit the caches
+  size_t preferred_batch() const;  // views per call that suit the caches
 
-  // embeddings [count, embedding_width]; tokens [rows, width] (final-norm, only with options.tokens; else empty).
-  // The workspace remembers what backward() needs until the next forward(). Rows never depend on their neighbours.
-  void forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings, View<float> tokens = {}) const;
+  // embeddings [count, embedding_width]; tokens [rows, width] (final-norm, only with
+  // options.tokens; else empty). The workspace remembers what backward() needs until the next
+  // forward(). Rows never depend on their neighbours.
+  void forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings,
+               View<float> tokens = {}) const;
+
+  // A loss over many views needs all embeddings before any gradient. Where the layer lies after the
+  // last attention, backward needs only a few numbers per view: record() appends those of the last
+  // forward(), and backward() can be run later for views first .. first + d_embeddings.rows of the
+  // recording. Otherwise run forward() again before backward().
+  bool can_record() const;
+  void record(const Workspace& workspace, Recording& recording) const;
+  void backward(View<const float> d_embeddings, const Recording& recording, size_t first,
+                Workspace& workspace, LayerGradient& gradient) const;
 
   // From ∂L/∂embeddings (and ∂L/∂tokens) of the views of the last forward() to the layer.
   void backward(View<const float> d_embeddings, Workspace& workspace, LayerGradient& gradient,
@@ -105,7 +132,8 @@ class Backbone {
   std::unique_ptr<Weights> weights_;
 };
 
-// Everything that changes while a backbone runs. Grows to the largest call and stays; one per thread.
+// Everything that changes while a backbone runs. Grows to the largest call and stays; one per
+// thread.
 class Workspace {
  public:
   Workspace();
@@ -118,6 +146,22 @@ class Workspace {
  private:
   friend class Backbone;
   friend struct Run;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// What backward() needs of up to `capacity` views; see Backbone::record().
+class Recording {
+ public:
+  Recording(const Backbone& backbone, size_t capacity);
+  Recording(Recording&&) noexcept;
+  Recording& operator=(Recording&&) noexcept;
+  ~Recording();
+  size_t views() const;
+  void clear();
+
+ private:
+  friend class Backbone;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -9,7 +9,8 @@
 namespace fungi {
 namespace {
 
-void copy_rows(const float* from, size_t from_stride, float* to, size_t to_stride, size_t rows, size_t cols) {
+void copy_rows(const float* from, size_t from_stride, float* to, size_t to_stride, size_t rows,
+               size_t cols) {
   for (size_t i = 0; i < rows; ++i) std::copy_n(from + i * from_stride, cols, to + i * to_stride);
 }
 
@@ -17,13 +18,16 @@ void copy_rows(const float* from, size_t from_stride, float* to, size_t to_strid
 void gather_pooled(const BlockContext& c, const Floats& x, Floats& out) {
   out.ensure(c.query_rows(), c.arch.width);
   for (size_t i = 0; i < c.batch.samples; ++i)
-    copy_rows(x.row(c.batch.offsets[i]), x.stride(), out.row(c.first_query(i)), out.stride(), c.batch.pooled, c.arch.width);
+    copy_rows(x.row(c.batch.offsets[i]), x.stride(), out.row(c.first_query(i)), out.stride(),
+              c.batch.pooled, c.arch.width);
 }
 
-void multiply_columns(size_t rows, size_t cols, const std::vector<float>& scale, const Floats& x, Floats& out) {
+void multiply_columns(size_t rows, size_t cols, const std::vector<float>& scale, const Floats& x,
+                      Floats& out) {
   out.ensure(rows, cols);
   for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < cols; ++j) out.row(i)[j] = x.row(i)[j] * (scale.empty() ? 1.0f : scale[j]);
+    for (size_t j = 0; j < cols; ++j)
+      out.row(i)[j] = x.row(i)[j] * (scale.empty() ? 1.0f : scale[j]);
 }
 
 void add_rows(size_t rows, size_t cols, const Floats& x, Floats& out) {
@@ -31,7 +35,8 @@ void add_rows(size_t rows, size_t cols, const Floats& x, Floats& out) {
     for (size_t j = 0; j < cols; ++j) out.row(i)[j] += x.row(i)[j];
 }
 
-// ∂L/∂(block input) also has the residual's share, which in a pruned block reaches the pooled rows only.
+// ∂L/∂(block input) also has the residual's share, which in a pruned block reaches the pooled rows
+// only.
 void add_residual_gradient(const BlockContext& c, const Floats& g_mid, Floats& g_in) {
   for (size_t i = 0; i < c.batch.samples; ++i)
     for (size_t q = 0; q < c.queries(i); ++q) {
@@ -43,54 +48,61 @@ void add_residual_gradient(const BlockContext& c, const Floats& g_mid, Floats& g
 
 }  // namespace
 
-void run_norm(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, Floats* out, Elements* elements) {
+void run_norm(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, Floats* out,
+              Elements* elements) {
   const Stages::Scope scope(c.stages, "norm");
   const size_t d = norm.weight.size();
   if (out) out->ensure(rows, d);
   if (elements) elements->ensure(c.kernel, rows, d);
-  c.kernel.norm(c.arch.rms_norm, rows, d, x.row(0), x.stride(), norm.weight.data(), norm.beta(), c.arch.norm_epsilon,
-                out ? out->row(0) : nullptr, out ? out->stride() : 0, elements ? elements->row(0) : nullptr,
-                elements ? elements->stride() : 0);
+  c.kernel.norm(c.arch.rms_norm, rows, d, x.row(0), x.stride(), norm.weight.data(), norm.beta(),
+                c.arch.norm_epsilon, out ? out->row(0) : nullptr, out ? out->stride() : 0,
+                elements ? elements->row(0) : nullptr, elements ? elements->stride() : 0);
 }
 
-void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, const Floats& d_out, bool accumulate,
-                       Floats& d_x) {
+void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x,
+                       const Floats& d_out, bool accumulate, Floats& d_x) {
   const Stages::Scope scope(c.stages, "backward");
   const size_t d = norm.weight.size();
   d_x.ensure(rows, d);
-  c.kernel.norm_backward(c.arch.rms_norm, rows, d, x.row(0), x.stride(), norm.weight.data(), c.arch.norm_epsilon, d_out.row(0),
-                         d_out.stride(), accumulate, d_x.row(0), d_x.stride());
+  c.kernel.norm_backward(c.arch.rms_norm, rows, d, x.row(0), x.stride(), norm.weight.data(),
+                         c.arch.norm_epsilon, d_out.row(0), d_out.stride(), accumulate, d_x.row(0),
+                         d_x.stride());
 }
 
-void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride, const kernel::PackedMatrix& w,
-              const kernel::Epilogue& epilogue) {
+void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
+              const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue) {
   const size_t needed = c.kernel.gemm_scratch(rows, w.n, w.k);
   if (c.scratch.kernel.bytes() < needed) c.scratch.kernel = Buffer(needed);
   c.kernel.gemm(rows, x, stride, w, epilogue, c.scratch.kernel.data());
 }
 
-void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y, size_t d_y_stride, float* d_x,
-                         size_t d_x_stride, const float* residual, size_t residual_stride) {
+void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y,
+                         size_t d_y_stride, float* d_x, size_t d_x_stride, const float* residual,
+                         size_t residual_stride) {
   const Stages::Scope scope(c.stages, "backward");
   FUNGI_ASSERT(linear.backward.n == linear.in);
   c.scratch.gradient.ensure(c.kernel, rows, linear.out);
-  c.kernel.to_elements(rows, linear.out, d_y, d_y_stride, c.scratch.gradient.row(0), c.scratch.gradient.stride());
+  c.kernel.to_elements(rows, linear.out, d_y, d_y_stride, c.scratch.gradient.row(0),
+                       c.scratch.gradient.stride());
   kernel::Epilogue e;
   e.residual = residual, e.residual_stride = residual_stride;
   e.out = d_x, e.out_stride = d_x_stride;
   run_gemm(c, rows, c.scratch.gradient.row(0), c.scratch.gradient.stride(), linear.backward, e);
 }
 
-void emit(LayerGradient& gradient, const BlockContext& c, bool all_rows, bool bias, const float* a, size_t a_stride, size_t a_cols,
-          const float* b, size_t b_stride, size_t b_cols) {
+void emit(LayerGradient& gradient, const BlockContext& c, bool all_rows, bool bias, const float* a,
+          size_t a_stride, size_t a_cols, const float* b, size_t b_stride, size_t b_cols) {
   const size_t rows = all_rows ? c.batch.rows() : c.query_rows();
-  if (gradient.a.rows() != rows || gradient.a.cols() != a_cols) gradient.a = Matrix<float>(rows, a_cols);
-  if (gradient.b.rows() != rows || gradient.b.cols() != b_cols) gradient.b = Matrix<float>(rows, b_cols);
+  if (gradient.a.rows() != rows || gradient.a.cols() != a_cols)
+    gradient.a = Matrix<float>(rows, a_cols);
+  if (gradient.b.rows() != rows || gradient.b.cols() != b_cols)
+    gradient.b = Matrix<float>(rows, b_cols);
   copy_rows(a, a_stride, gradient.a.data(), a_cols, rows, a_cols);
   copy_rows(b, b_stride, gradient.b.data(), b_cols, rows, b_cols);
   gradient.offsets = c.batch.offsets;
   if (!all_rows)
-    for (size_t i = 0; i <= c.batch.samples; ++i) gradient.offsets[i] = i < c.batch.samples ? c.first_query(i) : rows;
+    for (size_t i = 0; i <= c.batch.samples; ++i)
+      gradient.offsets[i] = i < c.batch.samples ? c.first_query(i) : rows;
   gradient.bias = bias;
 }
 
@@ -129,7 +141,8 @@ void block_forward(BlockContext& c, Floats& x) {
   mlp_forward(c, {x.row(0), x.stride(), x.row(0), x.stride()});
 }
 
-bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target, LayerGradient& gradient) {
+bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target,
+                    LayerGradient& gradient) {
   const size_t d = c.arch.width, query_rows = c.query_rows();
   BlockState& s = c.state;
   Scratch& t = c.scratch;

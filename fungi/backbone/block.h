@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One transformer block, before-norm or after-norm, forward and backward (SPEC 2.7). The attention half lives in
-// attention.cpp, the MLP half in mlp.cpp; both keep in BlockState what their own backward needs.
+// One transformer block, before-norm or after-norm, forward and backward (SPEC 2.7). The attention
+// half lives in attention.cpp, the MLP half in mlp.cpp; both keep in BlockState what their own
+// backward needs.
 #pragma once
 
 #include <vector>
@@ -18,8 +19,8 @@ struct Norm {
 
 struct Block {
   Norm norm1, norm2, attention_norm, mlp_norm;
-  Linear qkv;              // of a whole block
-  Linear q, kv;            // of a pruned block instead: queries only for the pooled tokens
+  Linear qkv;    // of a whole block
+  Linear q, kv;  // of a pruned block instead: queries only for the pooled tokens
   Linear proj, fc1, fc2;
   std::vector<float> scale1, scale2;  // LayerScale; empty = none
   bool pruned = false;
@@ -28,28 +29,28 @@ struct Block {
 // Which rows belong to which sample. A pruned block has only `pooled` query rows per sample.
 struct Batch {
   size_t samples = 0;
-  std::vector<size_t> offsets;     // samples + 1, in rows
-  size_t pooled = 0;               // query rows per sample in a pruned block
+  std::vector<size_t> offsets;  // samples + 1, in rows
+  size_t pooled = 0;            // query rows per sample in a pruned block
   size_t rows() const { return offsets.back(); }
   size_t tokens(size_t i) const { return offsets[i + 1] - offsets[i]; }
 };
 
 // What a block leaves behind. Kept blocks own one each; all others share one.
 struct BlockState {
-  Floats x_in;             // the block's input (before-norm: also the residual)
-  Elements qkv, q, kv;     // after rotary
-  Floats context;          // attention output before the inner norm, only with attention_norm
-  Elements proj_in;        // what proj reads
-  Floats x_mid;            // after attention; after-norm: the sum that norm1 reads
-  Floats u;                // fc1's output before the activation
-  Floats y;                // after-norm only: the sum that norm2 reads
+  Floats x_in;          // the block's input (before-norm: also the residual)
+  Elements qkv, q, kv;  // after rotary
+  Floats context;       // attention output before the inner norm, only with attention_norm
+  Elements proj_in;     // what proj reads
+  Floats x_mid;         // after attention; after-norm: the sum that norm1 reads
+  Floats u;             // fc1's output before the activation
+  Floats y;             // after-norm only: the sum that norm2 reads
 };
 
 // Shared temporary storage of a workspace.
 struct Scratch {
   Elements patches, in, gathered, hidden, gradient;
   Floats floats, product, d_hidden, d_u, d_n, d_context, d_qkv, d_scaled;
-  Buffer kernel;           // for gemm and attention
+  Buffer kernel;                     // for gemm and attention
   std::vector<float> relative_bias;  // [heads, t, t] of the length below
   size_t relative_tokens = 0;
 };
@@ -62,23 +63,29 @@ struct BlockContext {
   BlockState& state;
   Scratch& scratch;
   Stages& stages;
-  const Matrix<float>* rotary = nullptr;          // [patches, head_dim] cosines then sines, see attention.cpp
+  const Matrix<float>* rotary =
+      nullptr;  // [patches, head_dim] cosines then sines, see attention.cpp
   const Matrix<float>* relative_table = nullptr;  // T5 [buckets, heads]
   bool keep = false;
 
   size_t query_rows() const { return block.pruned ? batch.samples * batch.pooled : batch.rows(); }
   size_t queries(size_t sample) const { return block.pruned ? batch.pooled : batch.tokens(sample); }
-  size_t first_query(size_t sample) const { return block.pruned ? sample * batch.pooled : batch.offsets[sample]; }
+  size_t first_query(size_t sample) const {
+    return block.pruned ? sample * batch.pooled : batch.offsets[sample];
+  }
 };
 
 // x: the stream, [rows, width]; afterwards [query_rows, width].
 void block_forward(BlockContext& c, Floats& x);
 
-// g: ∂L/∂(block output) [query_rows, width]; afterwards ∂L/∂(block input) [rows, width]. If `target` is a layer of this
-// block, fills the gradient's factors and returns true, leaving g undefined.
-bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target, LayerGradient& gradient);
+// g: ∂L/∂(block output) [query_rows, width]; afterwards ∂L/∂(block input) [rows, width]. If
+// `target` is a layer of this block, fills the gradient's factors and returns true, leaving g
+// undefined.
+bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target,
+                    LayerGradient& gradient);
 
-// The halves. attention_forward reads scratch.in (elements of its input) and adds into the stream through `out`.
+// The halves. attention_forward reads scratch.in (elements of its input) and adds into the stream
+// through `out`.
 struct Residual {
   const float* residual;
   size_t residual_stride;
@@ -88,21 +95,26 @@ struct Residual {
 void attention_forward(BlockContext& c, const Residual& r);
 void mlp_forward(BlockContext& c, const Residual& r);
 
-// d_out [query_rows, width] at the half's output (before LayerScale and residual). Returns true when the target was found here;
-// otherwise d_in is ∂L/∂(the half's input). layer_input gives the f32 input rows when a target needs them.
-bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target, LayerGradient& gradient, Floats& d_in);
-bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target, LayerGradient& gradient, Floats& d_in);
+// d_out [query_rows, width] at the half's output (before LayerScale and residual). Returns true
+// when the target was found here; otherwise d_in is ∂L/∂(the half's input). layer_input gives the
+// f32 input rows when a target needs them.
+bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
+                        LayerGradient& gradient, Floats& d_in);
+bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
+                  LayerGradient& gradient, Floats& d_in);
 
 // Shared by the halves.
-void run_norm(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, Floats* out, Elements* elements);
-void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, const Floats& d_out, bool accumulate,
-                       Floats& d_x);
-void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride, const kernel::PackedMatrix& w,
-              const kernel::Epilogue& epilogue);
+void run_norm(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, Floats* out,
+              Elements* elements);
+void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x,
+                       const Floats& d_out, bool accumulate, Floats& d_x);
+void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
+              const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue);
 // d_x = d_y · W through the packed transpose; columns first .. first + linear.out of d_y.
-void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y, size_t d_y_stride, float* d_x,
-                         size_t d_x_stride, const float* residual = nullptr, size_t residual_stride = 0);
-void emit(LayerGradient& gradient, const BlockContext& c, bool all_rows, bool bias, const float* a, size_t a_stride, size_t a_cols,
-          const float* b, size_t b_stride, size_t b_cols);
+void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y,
+                         size_t d_y_stride, float* d_x, size_t d_x_stride,
+                         const float* residual = nullptr, size_t residual_stride = 0);
+void emit(LayerGradient& gradient, const BlockContext& c, bool all_rows, bool bias, const float* a,
+          size_t a_stride, size_t a_cols, const float* b, size_t b_stride, size_t b_cols);
 
 }  // namespace fungi

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLIP image towers in OpenAI's names (which open_clip kept) and in Hugging Face's. The activation is a trap: OpenAI trained with
-// QuickGELU, most open_clip weights with GELU, and the tensors look the same; so it is taken from config.json, from OpenAI's own
-// archive format, or from the user, never guessed.
+// CLIP image towers in OpenAI's names (which open_clip kept) and in Hugging Face's. The activation
+// is a trap: OpenAI trained with QuickGELU, most open_clip weights with GELU, and the tensors look
+// the same; so it is taken from config.json, from OpenAI's own archive format, or from the user,
+// never guessed.
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
@@ -21,7 +22,8 @@ void set_clip(const NameReader& names, Architecture& a, size_t positions) {
   a.preprocess.source = "CLIP";
 }
 
-void write_embedding(RecipeWriter& w, const std::string& patch, const std::string& token, const std::string& positions) {
+void write_embedding(RecipeWriter& w, const std::string& patch, const std::string& token,
+                     const std::string& positions) {
   w.affine("patch_embed", patch);
   w.tensor("prefix", token);
   w.rows("pos_prefix", positions, 0);
@@ -30,8 +32,9 @@ void write_embedding(RecipeWriter& w, const std::string& patch, const std::strin
 
 }  // namespace
 
-std::optional<Reading> read_clip_names(const Checkpoint& checkpoint, const Overrides& overrides) {
-  NameReader names(checkpoint, overrides);
+std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
+                                       const StatedFacts& stated_facts) {
+  NameReader names(checkpoint, stated_facts);
   if (!names.find_prefix("transformer.resblocks.0.attn.in_proj_weight", "conv1.weight")) return {};
   Reading reading;
   Architecture& a = reading.architecture;
@@ -45,19 +48,23 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint, const Overr
   a.mlp_hidden = names.dimension("transformer.resblocks.0.mlp.c_fc.weight", 0);
   a.layer_scale = names.has("transformer.resblocks.0.ls_1.gamma");
   set_clip(names, a, names.dimension("positional_embedding", 0));
-  if (checkpoint.format().find("torchscript") != std::string::npos) a.activation = kernel::Activation::quick_gelu;  // OpenAI's archives
+  if (checkpoint.format().find("torchscript") != std::string::npos)
+    a.activation = kernel::Activation::quick_gelu;  // OpenAI's archives
   else if (!names.stated("activation"))
-    fail("a CLIP tower in OpenAI's names does not tell its activation", checkpoint.path(), "state it: --set activation=quick_gelu (OpenAI's weights, and open_clip's -quickgelu) or --set activation=gelu");
+    fail("a CLIP tower in OpenAI's names does not tell its activation", checkpoint.path(),
+         "state it: --set activation=quick_gelu (OpenAI's weights, and open_clip's -quickgelu) or "
+         "--set activation=gelu");
   a.head = names.has("proj");
   if (a.head) a.embedding_width = names.dimension("proj", 1);
-  apply_overrides(names, a);
+  apply_stated_facts(names, a);
   check(names, a);
 
   RecipeWriter w(names);
   write_embedding(w, "conv1", "class_embedding", "positional_embedding");
   w.affine("norm_pre", "ln_pre");
   for (size_t i = 0; i < a.depth; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("transformer.resblocks.{}.", i);
+    const std::string b = fmt::format("blocks.{}.", i),
+                      f = fmt::format("transformer.resblocks.{}.", i);
     w.affine(b + "norm1", f + "ln_1");
     w.affine(b + "norm2", f + "ln_2");
     w.tensor(b + "attn.qkv.weight", f + "attn.in_proj_weight");
@@ -76,10 +83,13 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint, const Overr
   return reading;
 }
 
-std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint, const Overrides& overrides) {
-  NameReader names(checkpoint, overrides);
+std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
+                                                   const StatedFacts& stated_facts) {
+  NameReader names(checkpoint, stated_facts);
   const std::string v = "vision_model.";
-  if (!names.find_prefix(v + "encoder.layers.0.self_attn.q_proj.weight", v + "embeddings.class_embedding")) return {};
+  if (!names.find_prefix(v + "encoder.layers.0.self_attn.q_proj.weight",
+                         v + "embeddings.class_embedding"))
+    return {};
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "huggingface";
@@ -89,31 +99,40 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   a.stride_h = a.stride_w = names.dimension(patch + ".weight", 2);
   a.patch_bias = names.has(patch + ".bias");
   a.depth = names.count_blocks(v + "encoder.layers.", ".self_attn.q_proj.weight");
-  // A whole CLIPModel nests the tower's facts under vision_config; a lone tower has them at the top.
-  const std::string top = names.config_number("/vision_config/num_attention_heads") ? "/vision_config" : "";
+  // A whole CLIPModel nests the tower's facts under vision_config; a lone tower has them at the
+  // top.
+  const std::string top =
+      names.config_number("/vision_config/num_attention_heads") ? "/vision_config" : "";
   const auto heads = names.config_number((top + "/num_attention_heads").c_str());
   a.heads = heads && !names.stated("heads") ? size_t(*heads) : guess_heads(names, a.width);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));
   a.position_resize = PositionResize::bicubic;
   a.norm_epsilon = float(names.config_number((top + "/layer_norm_eps").c_str()).value_or(1e-5));
-  if (const auto act = names.config_text((top + "/hidden_act").c_str())) a.activation = parse_activation(*act);
+  if (const auto act = names.config_text((top + "/hidden_act").c_str()))
+    a.activation = parse_activation(*act);
   else if (checkpoint.config().empty() && !names.stated("activation"))
-    fail("a CLIP tower without config.json does not tell its activation", checkpoint.path(), "keep config.json beside it, or state --set activation=quick_gelu or gelu");
-  else a.activation = kernel::Activation::quick_gelu;  // Hugging Face's default for CLIP when config.json is silent
+    fail("a CLIP tower without config.json does not tell its activation", checkpoint.path(),
+         "keep config.json beside it, or state --set activation=quick_gelu or gelu");
+  else
+    a.activation = kernel::Activation::quick_gelu;  // Hugging Face's default for CLIP when
+                                                    // config.json is silent
   a.head = names.has("visual_projection.weight");
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);
-  apply_overrides(names, a);
+  apply_stated_facts(names, a);
   check(names, a);
 
   RecipeWriter w(names);
-  write_embedding(w, patch, v + "embeddings.class_embedding", v + "embeddings.position_embedding.weight");
+  write_embedding(w, patch, v + "embeddings.class_embedding",
+                  v + "embeddings.position_embedding.weight");
   w.affine("norm_pre", v + "pre_layrnorm");  // spelled so in the files
   for (size_t i = 0; i < a.depth; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("{}encoder.layers.{}.", v, i);
+    const std::string b = fmt::format("blocks.{}.", i),
+                      f = fmt::format("{}encoder.layers.{}.", v, i);
     w.affine(b + "norm1", f + "layer_norm1");
     w.affine(b + "norm2", f + "layer_norm2");
-    w.stacked(b + "attn.qkv", {f + "self_attn.q_proj", f + "self_attn.k_proj", f + "self_attn.v_proj"}, true);
+    w.stacked(b + "attn.qkv",
+              {f + "self_attn.q_proj", f + "self_attn.k_proj", f + "self_attn.v_proj"}, true);
     w.affine(b + "attn.proj", f + "self_attn.out_proj");
     w.affine(b + "mlp.fc1", f + "mlp.fc1");
     w.affine(b + "mlp.fc2", f + "mlp.fc2");

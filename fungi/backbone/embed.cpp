@@ -10,8 +10,8 @@
 namespace fungi {
 namespace {
 
-// One row per patch, flattened as channel, row, column. A filter bank comes as [time, bins] and is read transposed, as an
-// image of bins × time with one channel.
+// One row per patch, flattened as channel, row, column. A filter bank comes as [time, bins] and is
+// read transposed, as an image of bins × time with one channel.
 void unfold(const Architecture& a, const float* pixels, float* row, size_t gy, size_t gx) {
   const size_t y0 = gy * a.stride_h, x0 = gx * a.stride_w;
   for (size_t c = 0; c < a.channels; ++c)
@@ -25,14 +25,18 @@ void unfold(const Architecture& a, const float* pixels, float* row, size_t gy, s
     }
 }
 
-void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e, const Inputs& inputs, Scratch& t,
-                   Batch& batch, Floats& x) {
-  const size_t expected = a.channels * a.input_h * a.input_w, patch_size = a.channels * a.patch_h * a.patch_w;
+void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
+                   const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
+  const size_t expected = a.channels * a.input_h * a.input_w,
+               patch_size = a.channels * a.patch_h * a.patch_w;
   if (inputs.pixels.cols != expected)
-    fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected, a.channels, a.input_h, a.input_w),
+    fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected,
+                     a.channels, a.input_h, a.input_w),
          "backbone input", "prepare views at the backbone's input size");
-  if (inputs.masked.data && (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
-    fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols, inputs.count(), a.patches()),
+  if (inputs.masked.data &&
+      (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
+    fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols,
+                     inputs.count(), a.patches()),
          "backbone input", "one byte per patch of every view");
   for (size_t i = 0; i <= batch.samples; ++i) batch.offsets[i] = i * a.tokens();
   x.ensure(batch.rows(), a.width);
@@ -42,27 +46,32 @@ void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Em
   if (t.kernel.bytes() < needed) t.kernel = Buffer(needed);
   for (size_t i = 0; i < batch.samples; ++i) {
     const size_t first = batch.offsets[i];
-    for (size_t p = 0; p < a.prefix_tokens; ++p) std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
+    for (size_t p = 0; p < a.prefix_tokens; ++p)
+      std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
     for (size_t p = 0; p < a.patches(); ++p) {
       unfold(a, inputs.pixels.row(i), row.data(), p / a.grid_w(), p % a.grid_w());
-      kernel.to_elements(1, patch_size, row.data(), patch_size, t.patches.row(p), t.patches.stride());
+      kernel.to_elements(1, patch_size, row.data(), patch_size, t.patches.row(p),
+                         t.patches.stride());
     }
     kernel::Epilogue out;
     out.bias = e.patch.bias_data();
     out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
     out.out = x.row(first + a.prefix_tokens), out.out_stride = x.stride();
-    kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out, t.kernel.data());
+    kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out,
+                t.kernel.data());
     if (!inputs.masked.data) continue;
     for (size_t p = 0; p < a.patches(); ++p) {
       if (!inputs.masked(i, p)) continue;
       float* to = x.row(first + a.prefix_tokens + p);
-      for (size_t j = 0; j < a.width; ++j) to[j] = (e.mask_token.empty() ? 0.0f : e.mask_token[j]) + e.positions(p, j);
+      for (size_t j = 0; j < a.width; ++j)
+        to[j] = (e.mask_token.empty() ? 0.0f : e.mask_token[j]) + e.positions(p, j);
     }
   }
 }
 
 // Padding is left out instead of masked, so a text never depends on how long its neighbours are.
-void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs, Batch& batch, Floats& x) {
+void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs, Batch& batch,
+                 Floats& x) {
   std::vector<std::vector<size_t>> kept(batch.samples);
   for (size_t i = 0; i < batch.samples; ++i) {
     const Inputs::Text& text = inputs.texts[i];
@@ -72,14 +81,19 @@ void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs
     for (size_t j = 0; j < text.ids.size(); ++j) {
       if (!text.mask.empty() && !text.mask[j]) continue;
       if (text.ids[j] < 0 || size_t(text.ids[j]) >= a.vocabulary)
-        fail(fmt::format("token id {} is outside the vocabulary of {}", text.ids[j], a.vocabulary), place, "use the tokeniser of this model");
+        fail(fmt::format("token id {} is outside the vocabulary of {}", text.ids[j], a.vocabulary),
+             place, "use the tokeniser of this model");
       if (a.max_positions && j >= a.max_positions)
-        fail(fmt::format("{} tokens, but the model has {} positions", text.ids.size(), a.max_positions), place, "cut the text");
+        fail(fmt::format("{} tokens, but the model has {} positions", text.ids.size(),
+                         a.max_positions),
+             place, "cut the text");
       if (a.relative_buckets && !kept[i].empty() && kept[i].back() + 1 != j)
-        fail("the attended tokens have a gap; relative positions need one run of them", place, "pad at the ends only");
+        fail("the attended tokens have a gap; relative positions need one run of them", place,
+             "pad at the ends only");
       kept[i].push_back(j);
     }
-    if (kept[i].size() < std::max<size_t>(batch.pooled, 1)) fail("no token is left", place, "give at least the special tokens");
+    if (kept[i].size() < std::max<size_t>(batch.pooled, 1))
+      fail("no token is left", place, "give at least the special tokens");
     batch.offsets[i + 1] = batch.offsets[i] + kept[i].size();
   }
   x.ensure(batch.rows(), a.width);
@@ -95,7 +109,8 @@ void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs
 
 }  // namespace
 
-Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors, const Architecture& a) {
+Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors,
+                         const Architecture& a) {
   Embedding e;
   const size_t d = a.width;
   if (a.norm_pre) {
@@ -111,9 +126,11 @@ Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tenso
       for (size_t j = 0; j < d; ++j) e.word_positions(i, j) += type[j];
     return e;
   }
-  e.patch = load_linear(kernel, tensors, {"patch_embed", d, a.channels * a.patch_h * a.patch_w, a.patch_bias, false});
-  e.positions = resize_positions(tensors.get("pos_patches", a.stored_grid_h * a.stored_grid_w, d), a.stored_grid_h, a.stored_grid_w,
-                                 a.grid_h(), a.grid_w(), a.position_resize);
+  e.patch = load_linear(
+      kernel, tensors, {"patch_embed", d, a.channels * a.patch_h * a.patch_w, a.patch_bias, false});
+  e.positions =
+      resize_positions(tensors.get("pos_patches", a.stored_grid_h * a.stored_grid_w, d),
+                       a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w(), a.position_resize);
   e.prefix = Matrix<float>(a.prefix_tokens, d);
   const size_t plain = a.prefix_tokens - a.registers;
   if (plain) {
@@ -132,8 +149,8 @@ Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tenso
   return e;
 }
 
-void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e, const Inputs& inputs, Scratch& scratch,
-           Stages& stages, Batch& batch, Floats& x) {
+void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
+           const Inputs& inputs, Scratch& scratch, Stages& stages, Batch& batch, Floats& x) {
   const Stages::Scope scope(stages, "embed");
   batch.samples = inputs.count();
   batch.offsets.assign(batch.samples + 1, 0);
@@ -145,8 +162,8 @@ void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding&
     embed_patches(a, kernel, e, inputs, scratch, batch, x);
   }
   if (a.norm_pre)
-    kernel.norm(a.rms_norm, batch.rows(), a.width, x.row(0), x.stride(), e.norm.weight.data(), e.norm.beta(), a.norm_epsilon,
-                x.row(0), x.stride(), nullptr, 0);
+    kernel.norm(a.rms_norm, batch.rows(), a.width, x.row(0), x.stride(), e.norm.weight.data(),
+                e.norm.beta(), a.norm_epsilon, x.row(0), x.stride(), nullptr, 0);
 }
 
 }  // namespace fungi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs to the first token stream: patches of an image or filter bank, or words. Constant prefix tokens (class,
-// distillation, registers) already carry their positions.
+// Inputs to the first token stream: patches of an image or filter bank, or words. Constant prefix
+// tokens (class, distillation, registers) already carry their positions.
 #pragma once
 
 #include "fungi/backbone/block.h"
@@ -8,19 +8,20 @@
 namespace fungi {
 
 struct Embedding {
-  Linear patch;                 // [width, channels·patch_h·patch_w]
-  Matrix<float> prefix;         // [prefix_tokens, width], positions added
-  Matrix<float> positions;      // [patches, width], already on the grid of the input size
+  Linear patch;             // [width, channels·patch_h·patch_w]
+  Matrix<float> prefix;     // [prefix_tokens, width], positions added
+  Matrix<float> positions;  // [patches, width], already on the grid of the input size
   std::vector<float> mask_token;
-  Matrix<float> words;          // [vocabulary, width]
-  Matrix<float> word_positions; // [max_positions, width] with the type-0 row added; empty for T5
-  Norm norm;                    // CLIP's norm_pre, BERT's embedding norm
+  Matrix<float> words;           // [vocabulary, width]
+  Matrix<float> word_positions;  // [max_positions, width] with the type-0 row added; empty for T5
+  Norm norm;                     // CLIP's norm_pre, BERT's embedding norm
 };
 
-Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors, const Architecture& a);
+Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors,
+                         const Architecture& a);
 
 // Lays out the rows of the batch and fills x [rows, width].
-void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e, const Inputs& inputs, Scratch& scratch,
-           Stages& stages, Batch& batch, Floats& x);
+void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
+           const Inputs& inputs, Scratch& scratch, Stages& stages, Batch& batch, Floats& x);
 
 }  // namespace fungi

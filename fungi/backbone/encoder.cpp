@@ -1,45 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one encoder that runs every architecture record, forward and backward. Only what the wanted layer's gradient needs is
-// kept: with the default layer (output projection of the last block) and a pooled prefix token, the last block is evaluated
-// for that token alone after its keys and values, and no attention is differentiated (SPEC 1.3).
+// Loading a backbone: which weights are read and packed, and for which of them the transpose is
+// needed, too. run.cpp runs it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "fungi/backbone/backbone.h"
-#include "fungi/backbone/block.h"
-#include "fungi/backbone/embed.h"
 #include "fungi/backbone/position.h"
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/run.h"
 
 namespace fungi {
-
-struct Backbone::Weights {
-  Architecture arch;
-  BackboneOptions options;
-  const kernel::Kernel* kernel = nullptr;
-  std::optional<LayerId> layer;
-  std::string source;
-  std::filesystem::path path;
-  Embedding embedding;
-  std::vector<Block> blocks;
-  Norm final_norm;
-  Linear head;
-  Matrix<float> rotary;          // [patches, 2·head_dim]: cosines, sines
-  Matrix<float> relative_table;  // [buckets, heads]
-};
-
-struct Workspace::State {
-  Batch batch;
-  Floats x;                        // the stream; after forward, the last block's output
-  Floats normed, pooled, pooled_normed, g, g_pooled, g_tokens;
-  std::vector<BlockState> kept;    // of blocks layer.block .. depth − 1
-  BlockState passing;              // of all others
-  Scratch scratch;
-  bool ready = false;              // a forward() has filled it
-};
 
 Workspace::Workspace() : state_(std::make_unique<State>()) {}
 Workspace::Workspace(Workspace&&) noexcept = default;
@@ -47,14 +18,20 @@ Workspace& Workspace::operator=(Workspace&&) noexcept = default;
 Workspace::~Workspace() = default;
 
 LayerId LayerId::parse(std::string_view name, size_t depth) {
-  const std::string hint = fmt::format("use blocks.N.attn.qkv, .attn.proj, .mlp.fc1 or .mlp.fc2 with N from 0 to {} (or -1 for the last)", depth - 1);
+  const std::string hint = fmt::format(
+      "use blocks.N.attn.qkv, .attn.proj, .mlp.fc1 or .mlp.fc2 with N from 0 to {} (or -1 for the "
+      "last)",
+      depth - 1);
   const std::string text(name);
   long block = 0;
-  const char *begin = text.c_str() + std::min<size_t>(7, text.size()), *end = text.c_str() + text.size();
+  const char *begin = text.c_str() + std::min<size_t>(7, text.size()),
+             *end = text.c_str() + text.size();
   const auto [next, error] = std::from_chars(begin, end, block);
-  if (!text.starts_with("blocks.") || error != std::errc{}) fail(fmt::format("'{}' is not a layer", name), "layer", hint);
+  if (!text.starts_with("blocks.") || error != std::errc{})
+    fail(fmt::format("'{}' is not a layer", name), "layer", hint);
   if (block < 0) block += long(depth);
-  if (block < 0 || size_t(block) >= depth) fail(fmt::format("'{}' is outside the {} blocks", name, depth), "layer", hint);
+  if (block < 0 || size_t(block) >= depth)
+    fail(fmt::format("'{}' is outside the {} blocks", name, depth), "layer", hint);
   const std::string_view part(next, size_t(end - next));
   for (Part p : {Part::qkv, Part::proj, Part::fc1, Part::fc2}) {
     const LayerId id{size_t(block), p};
@@ -70,22 +47,24 @@ std::string LayerId::name() const {
 
 namespace {
 
-Norm load_norm(const TensorSource& tensors, const Architecture& a, const std::string& name, size_t size) {
+Norm load_norm(const TensorSource& tensors, const Architecture& a, const std::string& name,
+               size_t size) {
   Norm norm;
   norm.weight = load_vector(tensors, name + ".weight", size);
   if (!a.rms_norm) norm.bias = load_vector(tensors, name + ".bias", size);
   return norm;
 }
 
-Block load_block(const kernel::Kernel& k, const TensorSource& tensors, const Architecture& a, size_t index,
-                 const std::optional<LayerId>& layer, bool pruned) {
+Block load_block(const kernel::Kernel& k, const TensorSource& tensors, const Architecture& a,
+                 size_t index, const std::optional<LayerId>& layer, bool pruned) {
   const std::string p = fmt::format("blocks.{}.", index);
   const size_t d = a.width, inner = a.attention_width(), fc1 = a.mlp_hidden * (a.gated_mlp ? 2 : 1);
   // A gradient passes through everything that comes after the wanted layer.
   const bool here = layer && layer->block == index, below = layer && layer->block < index;
   using Part = LayerId::Part;
   const bool through_fc2 = below || (here && layer->part != Part::fc2);
-  const bool through_fc1 = below || (here && (layer->part == Part::proj || layer->part == Part::qkv));
+  const bool through_fc1 =
+      below || (here && (layer->part == Part::proj || layer->part == Part::qkv));
   const bool through_proj = below || (here && layer->part == Part::qkv);
   Block b;
   b.pruned = pruned;
@@ -112,124 +91,7 @@ Block load_block(const kernel::Kernel& k, const TensorSource& tensors, const Arc
   return b;
 }
 
-// The rows of x that the pooling of sample i averages.
-std::pair<size_t, size_t> pooled_rows(const Architecture& a, const Batch& batch, bool pruned, size_t i) {
-  if (pruned) return {i * batch.pooled, (i + 1) * batch.pooled};
-  const size_t first = batch.offsets[i];
-  switch (a.pooling) {
-    case Pooling::mean_patches: return {first + a.prefix_tokens, batch.offsets[i + 1]};
-    case Pooling::mean_all: return {first, batch.offsets[i + 1]};
-    default: return {first, first + a.pooled_tokens()};
-  }
-}
-
 }  // namespace
-
-// One pass over a batch: binds the const weights to a workspace.
-struct Run {
-  const Backbone::Weights& w;
-  Workspace& workspace;
-  Workspace::State& s;
-
-  Run(const Backbone& backbone, Workspace& ws) : w(*backbone.weights_), workspace(ws), s(*ws.state_) {}
-
-  bool pruned() const { return w.blocks.back().pruned; }
-  size_t last_rows() const { return pruned() ? s.batch.samples * s.batch.pooled : s.batch.rows(); }
-
-  BlockContext context(size_t index) {
-    const bool keep = w.layer && index >= w.layer->block;
-    if (keep && s.kept.size() < w.blocks.size() - w.layer->block) s.kept.resize(w.blocks.size() - w.layer->block);
-    return {w.arch, *w.kernel, w.blocks[index], s.batch, keep ? s.kept[index - w.layer->block] : s.passing, s.scratch,
-            workspace.stages, w.rotary.empty() ? nullptr : &w.rotary, w.relative_table.empty() ? nullptr : &w.relative_table, keep};
-  }
-
-  void forward(const Inputs& inputs) {
-    s.ready = false;
-    s.batch.pooled = w.arch.pooled_tokens();
-    embed(w.arch, *w.kernel, w.embedding, inputs, s.scratch, workspace.stages, s.batch, s.x);
-    for (size_t i = 0; i < w.blocks.size(); ++i) {
-      BlockContext c = context(i);
-      block_forward(c, s.x);
-    }
-    s.ready = true;
-  }
-
-  void finish(View<float> embeddings, View<float> tokens) {
-    const Stages::Scope scope(workspace.stages, "pool");
-    const size_t d = w.arch.width, n = s.batch.samples;
-    BlockContext c = context(w.blocks.size() - 1);
-    const Floats* z = &s.x;
-    if (w.arch.final_norm && !w.arch.norm_after_pooling) {
-      run_norm(c, w.final_norm, last_rows(), s.x, &s.normed, nullptr);
-      z = &s.normed;
-    }
-    if (tokens.data)
-      for (size_t i = 0; i < s.batch.rows(); ++i) std::copy_n(z->row(i), d, tokens.row(i));
-    s.pooled.ensure(n, d);
-    for (size_t i = 0; i < n; ++i) {
-      const auto [first, last] = pooled_rows(w.arch, s.batch, pruned(), i);
-      float* out = s.pooled.row(i);
-      std::copy_n(z->row(first), d, out);
-      for (size_t r = first + 1; r < last; ++r)
-        for (size_t j = 0; j < d; ++j) out[j] += z->row(r)[j];
-      for (size_t j = 0; j < d; ++j) out[j] /= float(last - first);
-    }
-    const Floats* result = &s.pooled;
-    if (w.arch.norm_after_pooling) {
-      run_norm(c, w.final_norm, n, s.pooled, &s.pooled_normed, nullptr);
-      result = &s.pooled_normed;
-    }
-    if (!w.arch.head) {
-      for (size_t i = 0; i < n; ++i) std::copy_n(result->row(i), d, embeddings.row(i));
-      return;
-    }
-    s.scratch.gradient.ensure(*w.kernel, n, d);
-    w.kernel->to_elements(n, d, result->row(0), result->stride(), s.scratch.gradient.row(0), s.scratch.gradient.stride());
-    kernel::Epilogue e;
-    e.bias = w.head.bias_data();
-    e.out = embeddings.data, e.out_stride = embeddings.stride;
-    run_gemm(c, n, s.scratch.gradient.row(0), s.scratch.gradient.stride(), w.head.forward, e);
-  }
-
-  // ∂L/∂(embeddings, tokens) → ∂L/∂(last block's output), in s.g.
-  void start_backward(View<const float> d_embeddings, View<const float> d_tokens) {
-    const size_t d = w.arch.width, n = s.batch.samples, rows = last_rows();
-    BlockContext c = context(w.blocks.size() - 1);
-    s.g_pooled.ensure(n, d);
-    if (w.arch.head) {
-      run_linear_backward(c, w.head, n, d_embeddings.data, d_embeddings.stride, s.g_pooled.row(0), s.g_pooled.stride());
-    } else {
-      for (size_t i = 0; i < n; ++i) std::copy_n(d_embeddings.row(i), d, s.g_pooled.row(i));
-    }
-    if (w.arch.norm_after_pooling) {
-      run_norm_backward(c, w.final_norm, n, s.pooled, s.g_pooled, false, s.normed);
-      std::swap(s.normed, s.g_pooled);
-    }
-    s.g_tokens.ensure(rows, d);
-    for (size_t i = 0; i < rows; ++i) {
-      if (d_tokens.data) std::copy_n(d_tokens.row(i), d, s.g_tokens.row(i));
-      else std::fill_n(s.g_tokens.row(i), d, 0.0f);
-    }
-    for (size_t i = 0; i < n; ++i) {
-      const auto [first, last] = pooled_rows(w.arch, s.batch, pruned(), i);
-      for (size_t r = first; r < last; ++r)
-        for (size_t j = 0; j < d; ++j) s.g_tokens.row(r)[j] += s.g_pooled.row(i)[j] / float(last - first);
-    }
-    if (w.arch.final_norm && !w.arch.norm_after_pooling)
-      run_norm_backward(c, w.final_norm, rows, s.x, s.g_tokens, false, s.g);
-    else
-      std::swap(s.g, s.g_tokens);
-  }
-
-  void backward(LayerGradient& gradient) {
-    for (size_t i = w.blocks.size(); i-- > w.layer->block;) {
-      BlockContext c = context(i);
-      const LayerId::Part* target = i == w.layer->block ? &w.layer->part : nullptr;
-      if (block_backward(c, s.g, target, gradient)) return;
-    }
-    FUNGI_ASSERT(!"the layer was not met");
-  }
-};
 
 Backbone::Backbone() : weights_(std::make_unique<Weights>()) {}
 Backbone::Backbone(Backbone&&) noexcept = default;
@@ -242,32 +104,40 @@ namespace {
 template <class Weights>
 void load(Weights& w, const TensorSource& tensors, Pool& pool) {
   Architecture& a = w.arch;
-  if (!w.options.precision) w.options.precision = w.options.isa == Isa::amx ? Precision::bf16 : Precision::f32;
+  if (!w.options.precision)
+    w.options.precision = w.options.isa == Isa::amx ? Precision::bf16 : Precision::f32;
   w.kernel = &kernel::kernel_for(w.options.isa, *w.options.precision);
   if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
   const bool prune = a.pooled_tokens() > 0 && !w.options.tokens;
   w.blocks.resize(a.depth);
   pool.parallel_for(a.depth + 1, 1, [&](size_t i, size_t, unsigned) {
-    if (i == a.depth) w.embedding = load_embedding(*w.kernel, tensors, a);
-    else w.blocks[i] = load_block(*w.kernel, tensors, a, i, w.layer, prune && i + 1 == a.depth);
+    if (i == a.depth)
+      w.embedding = load_embedding(*w.kernel, tensors, a);
+    else
+      w.blocks[i] = load_block(*w.kernel, tensors, a, i, w.layer, prune && i + 1 == a.depth);
   });
   if (a.final_norm) w.final_norm = load_norm(tensors, a, "norm", a.width);
-  if (a.head) w.head = load_linear(*w.kernel, tensors, {"head", a.embedding_width, a.width, a.head_bias, w.layer.has_value()});
-  if (a.relative_buckets) w.relative_table = tensors.get("relative_bias", a.relative_buckets, a.heads);
+  if (a.head)
+    w.head = load_linear(*w.kernel, tensors,
+                         {"head", a.embedding_width, a.width, a.head_bias, w.layer.has_value()});
+  if (a.relative_buckets)
+    w.relative_table = tensors.get("relative_bias", a.relative_buckets, a.heads);
   if (a.rotary) {
     const Matrix<float> angles = rotary_angles(a.grid_h(), a.grid_w(), a.head_dim, a.rotary_grid);
     w.rotary = Matrix<float>(angles.rows(), 2 * a.head_dim);
     for (size_t i = 0; i < angles.rows(); ++i)
       for (size_t j = 0; j < a.head_dim; ++j)
-        w.rotary(i, j) = std::cos(angles(i, j)), w.rotary(i, a.head_dim + j) = std::sin(angles(i, j));
+        w.rotary(i, j) = std::cos(angles(i, j)),
+                    w.rotary(i, a.head_dim + j) = std::sin(angles(i, j));
   }
 }
 
 }  // namespace
 
-Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options, Pool& pool) {
+Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options,
+                        Pool& pool) {
   const Checkpoint checkpoint = Checkpoint::open(path);
-  Reading reading = read_names(checkpoint, options.overrides);
+  Reading reading = read_names(checkpoint, options.stated_facts);
   Backbone backbone;
   Weights& w = *backbone.weights_;
   w.arch = reading.architecture;
@@ -278,7 +148,8 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   return backbone;
 }
 
-Backbone Backbone::assemble(const Architecture& architecture, const TensorSource& tensors, const BackboneOptions& options, Pool& pool) {
+Backbone Backbone::assemble(const Architecture& architecture, const TensorSource& tensors,
+                            const BackboneOptions& options, Pool& pool) {
   Backbone backbone;
   Weights& w = *backbone.weights_;
   w.arch = architecture;
@@ -292,15 +163,20 @@ const BackboneOptions& Backbone::options() const { return weights_->options; }
 const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
 std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
 std::string Backbone::source() const { return weights_->source; }
-std::string Backbone::sha256() const { return weights_->path.empty() ? "" : Checkpoint::open(weights_->path).sha256(); }
+std::string Backbone::sha256() const {
+  return weights_->path.empty() ? "" : Checkpoint::open(weights_->path).sha256();
+}
 
 size_t Backbone::layer_inputs() const {
   FUNGI_ASSERT(weights_->layer);
   const Architecture& a = weights_->arch;
   switch (weights_->layer->part) {
-    case LayerId::Part::proj: return a.attention_width();
-    case LayerId::Part::fc2: return a.mlp_hidden;
-    default: return a.width;
+    case LayerId::Part::proj:
+      return a.attention_width();
+    case LayerId::Part::fc2:
+      return a.mlp_hidden;
+    default:
+      return a.width;
   }
 }
 
@@ -308,38 +184,25 @@ size_t Backbone::layer_outputs() const {
   FUNGI_ASSERT(weights_->layer);
   const Architecture& a = weights_->arch;
   switch (weights_->layer->part) {
-    case LayerId::Part::qkv: return 3 * a.attention_width();
-    case LayerId::Part::fc1: return a.mlp_hidden * (a.gated_mlp ? 2 : 1);
-    default: return a.width;
+    case LayerId::Part::qkv:
+      return 3 * a.attention_width();
+    case LayerId::Part::fc1:
+      return a.mlp_hidden * (a.gated_mlp ? 2 : 1);
+    default:
+      return a.width;
   }
 }
 
 bool Backbone::layer_bias() const {
   FUNGI_ASSERT(weights_->layer);
-  return weights_->layer->part == LayerId::Part::qkv ? weights_->arch.qkv_bias : weights_->arch.linear_bias;
+  return weights_->layer->part == LayerId::Part::qkv ? weights_->arch.qkv_bias
+                                                     : weights_->arch.linear_bias;
 }
 
 size_t Backbone::preferred_batch() const {
   const Architecture& a = weights_->arch;
   if (a.input == InputKind::token_ids) return 16;
   return std::max<size_t>(1, 1024 / a.tokens());
-}
-
-void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings, View<float> tokens) const {
-  if (inputs.count() == 0) fail("no view was given", "backbone input");
-  FUNGI_ASSERT(embeddings.rows == inputs.count() && embeddings.cols == weights_->arch.embedding_width);
-  FUNGI_ASSERT(!tokens.data || weights_->options.tokens);
-  Run run(*this, workspace);
-  run.forward(inputs);
-  FUNGI_ASSERT(!tokens.data || tokens.rows == workspace.state_->batch.rows());
-  run.finish(embeddings, tokens);
-}
-
-void Backbone::backward(View<const float> d_embeddings, Workspace& workspace, LayerGradient& gradient, View<const float> d_tokens) const {
-  Run run(*this, workspace);
-  FUNGI_ASSERT(weights_->layer && run.s.ready && d_embeddings.rows == run.s.batch.samples);
-  run.start_backward(d_embeddings, d_tokens);
-  run.backward(gradient);
 }
 
 }  // namespace fungi

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// EVA-02-CLIP in timm's names (SPEC 4.1): separate q, k, v (no key bias), rotary positions, SwiGLU and inner norms.
+// EVA-02-CLIP in timm's names (SPEC 4.1): separate q, k, v (no key bias), rotary positions, SwiGLU
+// and inner norms.
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
 
 namespace fungi {
 
-std::optional<Reading> read_eva_names(const Checkpoint& checkpoint, const Overrides& overrides) {
-  NameReader names(checkpoint, overrides);
+std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
+                                      const StatedFacts& stated_facts) {
+  NameReader names(checkpoint, stated_facts);
   if (!names.find_prefix("blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight")) return {};
   Reading reading;
   Architecture& a = reading.architecture;
@@ -31,7 +33,7 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint, const Overri
   a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
   a.preprocess.resize = size_t(double(a.input_h) / 0.9);
   a.preprocess.source = "EVA-02-CLIP";
-  apply_overrides(names, a);
+  apply_stated_facts(names, a);
   check(names, a);
 
   RecipeWriter w(names);
@@ -41,7 +43,8 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint, const Overri
   w.rows("pos_patches", "pos_embed", 1);
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i);
-    for (const char* part : {"norm1", "attn.proj", "norm2", "mlp.fc2"}) w.affine(b + part, b + part);
+    for (const char* part : {"norm1", "attn.proj", "norm2", "mlp.fc2"})
+      w.affine(b + part, b + part);
     if (a.attention_norm) w.affine(b + "attn.norm", b + "attn.norm");
     if (a.mlp_norm) w.affine(b + "mlp.norm", b + "mlp.norm");
     w.stacked(b + "attn.qkv", {b + "attn.q_proj", b + "attn.k_proj", b + "attn.v_proj"}, true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face's ViT, DINOv2 (with or without registers) and AST: one attention naming, three kinds of norms and prefix tokens.
+// Hugging Face's ViT, DINOv2 (with or without registers) and AST: one attention naming, three kinds
+// of norms and prefix tokens.
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
@@ -20,11 +21,15 @@ void set_filter_bank(const NameReader& names, Architecture& a) {
 
 }  // namespace
 
-std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint, const Overrides& overrides) {
-  NameReader names(checkpoint, overrides);
-  if (!names.find_prefix("encoder.layer.0.attention.attention.query.weight", "embeddings.cls_token")) return {};
+std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
+                                                  const StatedFacts& stated_facts) {
+  NameReader names(checkpoint, stated_facts);
+  if (!names.find_prefix("encoder.layer.0.attention.attention.query.weight",
+                         "embeddings.cls_token"))
+    return {};
   const std::string patch = "embeddings.patch_embeddings.projection";
-  const bool dinov2 = names.has("encoder.layer.0.norm1.weight"), swiglu = names.has("encoder.layer.0.mlp.weights_in.weight");
+  const bool dinov2 = names.has("encoder.layer.0.norm1.weight"),
+             swiglu = names.has("encoder.layer.0.mlp.weights_in.weight");
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "huggingface";
@@ -45,11 +50,14 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint, 
   if (swiglu) a.activation = kernel::Activation::silu;
   a.layer_scale = names.has("encoder.layer.0.layer_scale1.lambda1");
   a.mask_token = names.has("embeddings.mask_token");
-  a.registers = names.has("embeddings.register_tokens") ? names.count("embeddings.register_tokens") / a.width : 0;
+  a.registers = names.has("embeddings.register_tokens")
+                    ? names.count("embeddings.register_tokens") / a.width
+                    : 0;
   const bool distilled = names.has("embeddings.distillation_token");
   a.prefix_tokens = 1 + (distilled ? 1 : 0) + a.registers;
   a.position_resize = a.registers ? PositionResize::antialias_bicubic : PositionResize::bicubic;
-  const size_t plain = a.prefix_tokens - a.registers, positions = names.count("embeddings.position_embeddings") / a.width;
+  const size_t plain = a.prefix_tokens - a.registers,
+               positions = names.count("embeddings.position_embeddings") / a.width;
   if (a.channels == 1 && distilled) {
     set_filter_bank(names, a);
   } else {
@@ -62,7 +70,7 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint, 
     a.preprocess.source = "Hugging Face's ViT processor";
     a.preprocess.resize = a.input_h;
   }
-  apply_overrides(names, a);
+  apply_stated_facts(names, a);
   check(names, a);
 
   RecipeWriter w(names);
@@ -74,14 +82,17 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint, 
   w.rows("pos_prefix", "embeddings.position_embeddings", 0);
   w.rows("pos_patches", "embeddings.position_embeddings", plain);
   for (size_t i = 0; i < a.depth; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("encoder.layer.{}.", i), q = f + "attention.attention.";
+    const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("encoder.layer.{}.", i),
+                      q = f + "attention.attention.";
     w.affine(b + "norm1", f + (dinov2 ? "norm1" : "layernorm_before"));
     w.affine(b + "norm2", f + (dinov2 ? "norm2" : "layernorm_after"));
     w.stacked(b + "attn.qkv", {q + "query", q + "key", q + "value"}, a.qkv_bias);
     w.affine(b + "attn.proj", f + "attention.output.dense");
     w.affine(b + "mlp.fc1", f + fc1);
     w.affine(b + "mlp.fc2", f + fc2);
-    if (a.layer_scale) w.tensor(b + "ls1", f + "layer_scale1.lambda1"), w.tensor(b + "ls2", f + "layer_scale2.lambda1");
+    if (a.layer_scale)
+      w.tensor(b + "ls1", f + "layer_scale1.lambda1"),
+          w.tensor(b + "ls2", f + "layer_scale2.lambda1");
   }
   w.affine("norm", "layernorm");
   reading.recipes = std::move(w.recipes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x Wᵀ + b with W packed for one kernel table, and its backward dx = dy W through the packed transpose.
+// y = x Wᵀ + b with W packed for one kernel table, and its backward dx = dy W through the packed
+// transpose.
 #pragma once
 
 #include <string>
@@ -12,25 +13,27 @@ namespace fungi {
 
 struct Linear {
   size_t out = 0, in = 0;
-  kernel::PackedMatrix forward;    // [out, in]
-  kernel::PackedMatrix backward;   // [in, out]; empty unless a gradient passes through
-  std::vector<float> bias;         // empty = none
+  kernel::PackedMatrix forward;   // [out, in]
+  kernel::PackedMatrix backward;  // [in, out]; empty unless a gradient passes through
+  std::vector<float> bias;        // empty = none
 
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
-// Reads `name`.weight and, where it exists, `name`.bias. rows selects [first, first + out) of a stacked tensor of `total` rows.
+// Reads `name`.weight and, where it exists, `name`.bias. rows selects [first, first + out) of a
+// stacked tensor of `total` rows.
 struct LinearRequest {
   std::string name;
   size_t out = 0, in = 0;
   bool bias = true;
   bool backward = false;
 };
-Linear load_linear(const kernel::Kernel& kernel, const TensorSource& tensors, const LinearRequest& request);
+Linear load_linear(const kernel::Kernel& kernel, const TensorSource& tensors,
+                   const LinearRequest& request);
 
 // A part of the rows of an already read stacked weight, e.g. the query rows of qkv.
-Linear slice_linear(const kernel::Kernel& kernel, View<const float> weight, const std::vector<float>& bias, size_t first,
-                    size_t out, bool backward);
+Linear slice_linear(const kernel::Kernel& kernel, View<const float> weight,
+                    const std::vector<float>& bias, size_t first, size_t out, bool backward);
 
 std::vector<float> load_vector(const TensorSource& tensors, const std::string& name, size_t size);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MLP half of a block, plain act(fc1(n)) or gated act(gate) ⊙ value with an optional inner norm, and its backward.
-// A gated fc1 holds the gate's rows first, then the value's.
+// The MLP half of a block, plain act(fc1(n)) or gated act(gate) ⊙ value with an optional inner
+// norm, and its backward. A gated fc1 holds the gate's rows first, then the value's.
 #include "fungi/backbone/block.h"
 
 namespace fungi {
@@ -10,7 +10,8 @@ namespace {
 void gate(BlockContext& c, size_t rows, const Floats& u, Floats& product) {
   const size_t hidden = c.arch.mlp_hidden;
   product.ensure(rows, hidden);
-  c.kernel.activate(c.arch.activation, rows, hidden, u.row(0), u.stride(), product.row(0), product.stride());
+  c.kernel.activate(c.arch.activation, rows, hidden, u.row(0), u.stride(), product.row(0),
+                    product.stride());
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j < hidden; ++j) product.row(i)[j] *= u.row(i)[hidden + j];
 }
@@ -27,7 +28,8 @@ void hidden_floats(BlockContext& c, size_t rows, Floats& out) {
     return;
   }
   out.ensure(rows, c.arch.mlp_hidden);
-  c.kernel.activate(c.arch.activation, rows, c.arch.mlp_hidden, u.row(0), u.stride(), out.row(0), out.stride());
+  c.kernel.activate(c.arch.activation, rows, c.arch.mlp_hidden, u.row(0), u.stride(), out.row(0),
+                    out.stride());
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ void mlp_forward(BlockContext& c, const Residual& r) {
       if (c.arch.mlp_norm)
         run_norm(c, c.block.mlp_norm, rows, t.product, nullptr, &t.hidden);
       else
-        c.kernel.to_elements(rows, hidden, t.product.row(0), t.product.stride(), t.hidden.row(0), t.hidden.stride());
+        c.kernel.to_elements(rows, hidden, t.product.row(0), t.product.stride(), t.hidden.row(0),
+                             t.hidden.stride());
     }
   }
   const Stages::Scope scope(c.stages, "fc2");
@@ -69,17 +72,20 @@ void mlp_forward(BlockContext& c, const Residual& r) {
   run_gemm(c, rows, t.hidden.row(0), t.hidden.stride(), c.block.fc2.forward, e);
 }
 
-bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target, LayerGradient& gradient, Floats& d_in) {
+bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
+                  LayerGradient& gradient, Floats& d_in) {
   const size_t rows = c.query_rows(), hidden = c.arch.mlp_hidden, d = c.arch.width;
   Scratch& t = c.scratch;
   const Floats& u = c.state.u;
   if (target && *target == LayerId::Part::fc2) {
     hidden_floats(c, rows, t.floats);
-    emit(gradient, c, false, !c.block.fc2.bias.empty(), t.floats.row(0), t.floats.stride(), hidden, d_out.row(0), d_out.stride(), d);
+    emit(gradient, c, false, !c.block.fc2.bias.empty(), t.floats.row(0), t.floats.stride(), hidden,
+         d_out.row(0), d_out.stride(), d);
     return true;
   }
   t.d_hidden.ensure(rows, hidden);
-  run_linear_backward(c, c.block.fc2, rows, d_out.row(0), d_out.stride(), t.d_hidden.row(0), t.d_hidden.stride());
+  run_linear_backward(c, c.block.fc2, rows, d_out.row(0), d_out.stride(), t.d_hidden.row(0),
+                      t.d_hidden.stride());
   t.d_u.ensure(rows, c.block.fc1.out);
   if (c.arch.gated_mlp) {
     if (c.arch.mlp_norm) {
@@ -87,27 +93,31 @@ bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* tar
       run_norm_backward(c, c.block.mlp_norm, rows, t.product, t.d_hidden, false, t.floats);
       std::swap(t.floats, t.d_hidden);
     }
-    c.kernel.activate(c.arch.activation, rows, hidden, u.row(0), u.stride(), t.d_u.row(0) + hidden, t.d_u.stride());
+    c.kernel.activate(c.arch.activation, rows, hidden, u.row(0), u.stride(), t.d_u.row(0) + hidden,
+                      t.d_u.stride());
     t.product.ensure(rows, hidden);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < hidden; ++j) {
         t.product.row(i)[j] = t.d_hidden.row(i)[j] * u.row(i)[hidden + j];
         t.d_u.row(i)[hidden + j] *= t.d_hidden.row(i)[j];
       }
-    c.kernel.activate_backward(c.arch.activation, rows, hidden, u.row(0), u.stride(), t.product.row(0), t.product.stride(),
-                               t.d_u.row(0), t.d_u.stride());
+    c.kernel.activate_backward(c.arch.activation, rows, hidden, u.row(0), u.stride(),
+                               t.product.row(0), t.product.stride(), t.d_u.row(0), t.d_u.stride());
   } else {
-    c.kernel.activate_backward(c.arch.activation, rows, hidden, u.row(0), u.stride(), t.d_hidden.row(0), t.d_hidden.stride(),
-                               t.d_u.row(0), t.d_u.stride());
+    c.kernel.activate_backward(c.arch.activation, rows, hidden, u.row(0), u.stride(),
+                               t.d_hidden.row(0), t.d_hidden.stride(), t.d_u.row(0),
+                               t.d_u.stride());
   }
   if (target && *target == LayerId::Part::fc1) {
-    run_norm(c, c.arch.post_norm ? c.block.norm1 : c.block.norm2, rows, c.state.x_mid, &t.floats, nullptr);
-    emit(gradient, c, false, !c.block.fc1.bias.empty(), t.floats.row(0), t.floats.stride(), d, t.d_u.row(0), t.d_u.stride(),
-         c.block.fc1.out);
+    run_norm(c, c.arch.post_norm ? c.block.norm1 : c.block.norm2, rows, c.state.x_mid, &t.floats,
+             nullptr);
+    emit(gradient, c, false, !c.block.fc1.bias.empty(), t.floats.row(0), t.floats.stride(), d,
+         t.d_u.row(0), t.d_u.stride(), c.block.fc1.out);
     return true;
   }
   d_in.ensure(rows, d);
-  run_linear_backward(c, c.block.fc1, rows, t.d_u.row(0), t.d_u.stride(), d_in.row(0), d_in.stride());
+  run_linear_backward(c, c.block.fc1, rows, t.d_u.row(0), t.d_u.stride(), d_in.row(0),
+                      d_in.stride());
   return false;
 }
 

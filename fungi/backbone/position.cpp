@@ -19,7 +19,8 @@ void add_plain_cubic(Matrix<double>& w, size_t to_index, double source) {
   const double base = std::floor(source), fraction = source - base;
   const long last = long(w.cols()) - 1;
   for (long tap = -1; tap <= 2; ++tap)
-    w(to_index, size_t(std::clamp(long(base) + tap, 0l, last))) += cubic(double(tap) - fraction, -0.75);
+    w(to_index, size_t(std::clamp(long(base) + tap, 0l, last))) +=
+        cubic(double(tap) - fraction, -0.75);
 }
 
 void add_antialias_cubic(Matrix<double>& w, size_t i, double scale) {
@@ -27,7 +28,8 @@ void add_antialias_cubic(Matrix<double>& w, size_t i, double scale) {
   const long low = std::max(long(centre - 2 * stretch + 0.5), 0l);
   const long high = std::min(long(centre + 2 * stretch + 0.5), long(w.cols()));
   double sum = 0;
-  for (long x = low; x < high; ++x) sum += w(i, size_t(x)) = cubic((double(x) - centre + 0.5) / stretch, -0.5);
+  for (long x = low; x < high; ++x)
+    sum += w(i, size_t(x)) = cubic((double(x) - centre + 0.5) / stretch, -0.5);
   for (long x = low; x < high; ++x) w(i, size_t(x)) /= sum;
 }
 
@@ -56,23 +58,29 @@ Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize ho
   const double scale = double(from) / double(to);
   for (size_t i = 0; i < to; ++i) {
     switch (how) {
-      case PositionResize::antialias_bicubic: add_antialias_cubic(w, i, scale); break;
+      case PositionResize::antialias_bicubic:
+        add_antialias_cubic(w, i, scale);
+        break;
       case PositionResize::bicubic_offset:  // the scale factor is passed, not derived: SPEC 3.2-D
         add_plain_cubic(w, i, (double(i) + 0.5) * double(from) / (double(to) + 0.1) - 0.5);
         break;
-      case PositionResize::bicubic: add_plain_cubic(w, i, (double(i) + 0.5) * scale - 0.5); break;
+      case PositionResize::bicubic:
+        add_plain_cubic(w, i, (double(i) + 0.5) * scale - 0.5);
+        break;
       case PositionResize::bicubic_corners:
         add_plain_cubic(w, i, to > 1 ? double(i) * double(from - 1) / double(to - 1) : 0.0);
         break;
       case PositionResize::bilinear:
-      case PositionResize::cut_bilinear: add_bilinear(w, i, scale); break;
+      case PositionResize::cut_bilinear:
+        add_bilinear(w, i, scale);
+        break;
     }
   }
   return w;
 }
 
-Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t stored_w, size_t grid_h, size_t grid_w,
-                               PositionResize how) {
+Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t stored_w,
+                               size_t grid_h, size_t grid_w, PositionResize how) {
   FUNGI_ASSERT(table.rows == stored_h * stored_w);
   Matrix<float> cut;
   if (how == PositionResize::cut_bilinear && grid_w < stored_w) {
@@ -80,7 +88,8 @@ Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t 
     table = cut.view();
     stored_w = grid_w;
   }
-  const Matrix<double> wy = position_resize_weights(stored_h, grid_h, how), wx = position_resize_weights(stored_w, grid_w, how);
+  const Matrix<double> wy = position_resize_weights(stored_h, grid_h, how),
+                       wx = position_resize_weights(stored_w, grid_w, how);
   const bool same = stored_h == grid_h && stored_w == grid_w;
   Matrix<float> out(grid_h * grid_w, table.cols);
   std::vector<double> sum(table.cols);
@@ -99,7 +108,8 @@ Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t 
           for (size_t j = 0; j < table.cols; ++j) sum[j] += weight * row[j];
         }
       }
-      std::transform(sum.begin(), sum.end(), out.row(y * grid_w + x), [](double s) { return float(s); });
+      std::transform(sum.begin(), sum.end(), out.row(y * grid_w + x),
+                     [](double s) { return float(s); });
     }
   }
   return out;
@@ -127,7 +137,8 @@ size_t relative_bucket(long key_minus_query, size_t buckets, size_t max_distance
   const size_t half = buckets / 2, exact = half / 2, offset = key_minus_query > 0 ? half : 0;
   const size_t distance = size_t(std::abs(key_minus_query));
   if (distance < exact) return offset + distance;
-  const float ratio = std::log(float(distance) / float(exact)) / std::log(float(max_distance) / float(exact));  // as in f32 there
+  const float ratio = std::log(float(distance) / float(exact)) /
+                      std::log(float(max_distance) / float(exact));  // as in f32 there
   return offset + std::min(exact + size_t(ratio * float(half - exact)), half - 1);
 }
 

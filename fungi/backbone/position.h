@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Position tables: bringing a stored grid to another one the way each family does it (SPEC 3.2-B, 3.2-D, 4), rotary angles,
-// and T5's relative buckets.
+// Position tables: bringing a stored grid to another one the way each family does it
+// (SPEC 3.2-B, 3.2-D, 4), rotary angles, and T5's relative buckets.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,14 @@
 namespace fungi {
 
 // table [stored_h·stored_w, d] → [grid_h·grid_w, d]; unchanged when the grids agree.
-Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t stored_w, size_t grid_h, size_t grid_w,
-                               PositionResize how);
+Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t stored_w,
+                               size_t grid_h, size_t grid_w, PositionResize how);
 
 // One axis of such a resize as a dense matrix [to, from]; exposed for its tests (SPEC 7.4).
 Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize how);
 
-// Rotary angles of EVA-02 for every patch: [grid_h·grid_w, head_dim], each angle standing twice (SPEC 4.1).
+// Rotary angles of EVA-02 for every patch: [grid_h·grid_w, head_dim], each angle standing twice
+// (SPEC 4.1).
 Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_t reference_grid);
 
 // T5: the bucket of (key position − query position), both directions (SPEC 4.2).

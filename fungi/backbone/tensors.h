@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the encoder takes its weights from, under canonical names (those of timm's ViT, see HACKING.md): a checkpoint
-// through recipes written by the *_names.cpp files, or random numbers for benchmarks.
+// Where the encoder takes its weights from, under canonical names (those of timm's ViT, see
+// HACKING.md): a checkpoint through recipes written by the *_names.cpp files, or random numbers for
+// benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,11 @@ class TensorSource {
 
 // How one canonical tensor is made from those of the file.
 struct Recipe {
-  std::vector<std::string> parts;  // stacked by rows; an empty name stands for rows of zeros (EVA's missing key bias)
-  bool transposed = false;         // the file holds [cols, rows] (JAX kernels, CLIP's proj)
-  bool jax_convolution = false;    // the file holds [h, w, in, out]
-  bool slice = false;              // only some rows of the part are wanted, from first_row on
+  std::vector<std::string>
+      parts;  // stacked by rows; an empty name stands for rows of zeros (EVA's missing key bias)
+  bool transposed = false;       // the file holds [cols, rows] (JAX kernels, CLIP's proj)
+  bool jax_convolution = false;  // the file holds [h, w, in, out]
+  bool slice = false;            // only some rows of the part are wanted, from first_row on
   size_t first_row = 0;
 };
 using Recipes = std::map<std::string, Recipe>;
@@ -40,11 +42,12 @@ struct Reading {
 };
 
 // Recognises the checkpoint by its names; Error naming the choices when it cannot be told.
-Reading read_names(const Checkpoint& checkpoint, const Overrides& overrides);
+Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
 
 class CheckpointTensors : public TensorSource {
  public:
-  CheckpointTensors(const Checkpoint& checkpoint, Recipes recipes) : checkpoint_(checkpoint), recipes_(std::move(recipes)) {}
+  CheckpointTensors(const Checkpoint& checkpoint, Recipes recipes)
+      : checkpoint_(checkpoint), recipes_(std::move(recipes)) {}
   bool has(const std::string& name) const override { return recipes_.count(name) > 0; }
   Matrix<float> get(const std::string& name, size_t rows, size_t cols) const override;
 

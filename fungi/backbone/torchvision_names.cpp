@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// torchvision's ViT: fused in_proj, numbered or (older files) named MLP layers, corner-aligned position resize.
+// torchvision's ViT: fused in_proj, numbered or (older files) named MLP layers, corner-aligned
+// position resize.
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
 
 namespace fungi {
 
-std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint, const Overrides& overrides) {
-  NameReader names(checkpoint, overrides);
+std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
+                                              const StatedFacts& stated_facts) {
+  NameReader names(checkpoint, stated_facts);
   const std::string layers = "encoder.layers.encoder_layer_";
   if (!names.find_prefix(layers + "0.self_attention.in_proj_weight", "conv_proj.weight")) return {};
   const bool old = names.has(layers + "0.mlp.linear_1.weight");
@@ -26,7 +28,7 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint, cons
   a.preprocess.resize = a.input_h * 256 / 224;
   a.preprocess.bilinear = true;
   a.preprocess.source = "torchvision";
-  apply_overrides(names, a);
+  apply_stated_facts(names, a);
   check(names, a);
 
   RecipeWriter w(names);

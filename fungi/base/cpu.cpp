@@ -70,19 +70,25 @@ Cpu detect() {
     c.logical_cores = unsigned(CPU_COUNT(&allowed));
     c.physical_cores = count_physical(allowed);
   }
-  auto cache = [](int name) { const long n = sysconf(name); return n > 0 ? size_t(n) : 0; };
+  auto cache = [](int name) {
+    const long n = sysconf(name);
+    return n > 0 ? size_t(n) : 0;
+  };
   c.l1d_bytes = cache(_SC_LEVEL1_DCACHE_SIZE);
   c.l2_bytes = cache(_SC_LEVEL2_CACHE_SIZE);
   c.l3_bytes = cache(_SC_LEVEL3_CACHE_SIZE);
 
   const unsigned long long state = enabled_state();
   const Registers one = cpuid(1), seven = cpuid(7), seven1 = cpuid(7, 1);
-  const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6, tiles = (state & 0x60000) == 0x60000;
+  const bool ymm = (state & 0x6) == 0x6, zmm = (state & 0xe6) == 0xe6,
+             tiles = (state & 0x60000) == 0x60000;
   c.avx2 = ymm && (seven.b >> 5 & 1) && (one.c >> 12 & 1) && (one.c >> 29 & 1);  // avx2, fma, f16c
   // avx512 f, dq, bw, vl: what every server part since Skylake has
-  c.avx512 = c.avx2 && zmm && (seven.b >> 16 & 1) && (seven.b >> 17 & 1) && (seven.b >> 30 & 1) && (seven.b >> 31 & 1);
+  c.avx512 = c.avx2 && zmm && (seven.b >> 16 & 1) && (seven.b >> 17 & 1) && (seven.b >> 30 & 1) &&
+             (seven.b >> 31 & 1);
   c.avx512_bf16 = c.avx512 && (seven1.a >> 5 & 1);
-  c.amx_bf16 = c.avx512_bf16 && tiles && (seven.d >> 24 & 1) && (seven.d >> 22 & 1) && request_amx();
+  c.amx_bf16 =
+      c.avx512_bf16 && tiles && (seven.d >> 24 & 1) && (seven.d >> 22 & 1) && request_amx();
   return c;
 }
 
@@ -95,10 +101,14 @@ const Cpu& cpu() {
 
 const char* to_string(Isa isa) {
   switch (isa) {
-    case Isa::generic: return "generic";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
-    case Isa::amx: return "amx";
+    case Isa::generic:
+      return "generic";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::amx:
+      return "amx";
   }
   return "unknown";
 }
@@ -106,7 +116,8 @@ const char* to_string(Isa isa) {
 Isa parse_isa(std::string_view name) {
   for (Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::amx})
     if (name == to_string(isa)) return isa;
-  fail("unknown instruction set '" + std::string(name) + "'", "", "choose generic, avx2, avx512 or amx");
+  fail("unknown instruction set '" + std::string(name) + "'", "",
+       "choose generic, avx2, avx512 or amx");
 }
 
 std::vector<Isa> supported_isas() {

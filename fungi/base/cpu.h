@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do, found once, and which instruction set to use. FUNGI_ISA=generic|avx2|avx512|amx forces one.
+// What this machine can do, found once, and which instruction set to use.
+// FUNGI_ISA=generic|avx2|avx512|amx forces one.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +13,19 @@ namespace fungi {
 enum class Isa { generic, avx2, avx512, amx };
 
 struct Cpu {
-  std::string name;                 // as the processor calls itself
-  unsigned logical_cores = 1;       // that this process may run on
-  unsigned physical_cores = 1;      // without hyper-threads
+  std::string name;             // as the processor calls itself
+  unsigned logical_cores = 1;   // that this process may run on
+  unsigned physical_cores = 1;  // without hyper-threads
   size_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  bool avx2 = false, avx512 = false, avx512_bf16 = false, amx_bf16 = false;  // usable, not merely advertised
+  bool avx2 = false, avx512 = false, avx512_bf16 = false,
+       amx_bf16 = false;  // usable, not merely advertised
 };
 
 const Cpu& cpu();
 
 const char* to_string(Isa isa);
-Isa parse_isa(std::string_view name);    // throws Error naming the choices
-std::vector<Isa> supported_isas();       // slowest first; generic is always there
-Isa best_isa();                          // the fastest supported one, or the one FUNGI_ISA names (Error if it cannot run)
+Isa parse_isa(std::string_view name);  // throws Error naming the choices
+std::vector<Isa> supported_isas();     // slowest first; generic is always there
+Isa best_isa();  // the fastest supported one, or the one FUNGI_ISA names (Error if it cannot run)
 
 }  // namespace fungi

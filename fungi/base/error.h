@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception type of the library: what was expected and found, where, and what to do about it.
-// User mistakes and bad files throw Error; a broken promise between two of our own functions is FUNGI_ASSERT.
+// The one exception type of the library: what was expected and found, where, and what to do about
+// it. User mistakes and bad files throw Error; a broken promise between two of our own functions is
+// FUNGI_ASSERT.
 #pragma once
 
 #include <exception>
@@ -10,7 +11,8 @@ namespace fungi {
 
 class Error : public std::exception {
  public:
-  // message: what was expected and what was found. place: file, tensor, option or sample. hint: what to do.
+  // message: what was expected and what was found. place: file, tensor, option or sample. hint:
+  // what to do.
   explicit Error(std::string message, std::string place = "", std::string hint = "");
 
   const std::string& message() const noexcept { return message_; }

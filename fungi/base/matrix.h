@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary of numbers: View (borrowed) and Matrix (owned), both row-major.
-// Letters used for sizes everywhere: n samples, v views, t tokens, d width, h heads, m gradient length, k neighbours.
+// Letters used for sizes everywhere: n samples, v views, t tokens, d width, h heads, m gradient
+// length, k neighbours.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(size_t bytes) : bytes_(bytes) {
     if (bytes == 0) return;
-    data_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kAlignment})));
+    data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
     std::memset(data_.get(), 0, bytes);
   }
   std::byte* data() noexcept { return data_.get(); }
@@ -36,7 +37,9 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{kAlignment}); }
+    void operator()(std::byte* p) const noexcept {
+      ::operator delete (p, std::align_val_t{kAlignment});
+    }
   };
   std::unique_ptr<std::byte, Free> data_;
   size_t bytes_ = 0;

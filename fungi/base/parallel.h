@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pool of threads, owned by the caller and passed down. No work stealing inside a range: the range is cut into
-// chunks of `grain`, workers take chunks in order, and a body must give the same bytes whoever runs it.
+// One pool of threads, owned by the caller and passed down. No work stealing inside a range: the
+// range is cut into chunks of `grain`, workers take chunks in order, and a body must give the same
+// bytes whoever runs it.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ class Pool {
   unsigned threads() const noexcept;
 
   // Runs body(begin, end, worker) over [0, count) in chunks of at most `grain`; worker < threads().
-  // Blocks until all is done. If bodies throw, the exception of the lowest chunk is rethrown here, after the rest
-  // has stopped. Not re-entrant: a body must not call the same pool.
+  // Blocks until all is done. If bodies throw, the exception of the lowest chunk is rethrown here,
+  // after the rest has stopped. Not re-entrant: a body must not call the same pool.
   void parallel_for(size_t count, size_t grain,
                     const std::function<void(size_t begin, size_t end, unsigned worker)>& body);
 

@@ -8,7 +8,8 @@
 
 namespace fungi {
 
-double RandomStream::normal(uint64_t index) const {  // Box-Muller on two uniforms of this index alone
+double RandomStream::normal(
+    uint64_t index) const {  // Box-Muller on two uniforms of this index alone
   const double u = 1.0 - uniform(2 * index), w = uniform(2 * index + 1);
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * w);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two sources of randomness, both without hidden state:
-//  * random_bits(seed, purpose, sample, index): counter-based, so order, batch, thread and rank cannot matter;
-//  * TorchRandom: the 32-bit Mersenne Twister as torch's CPU generator uses it, to repeat the references (SPEC 7.1).
+//  * random_bits(seed, purpose, sample, index): counter-based, so order, batch, thread and rank
+//  cannot matter;
+//  * TorchRandom: the 32-bit Mersenne Twister as torch's CPU generator uses it, to repeat the
+//  references (SPEC 7.1).
 #pragma once
 
 #include <cstddef>
@@ -31,14 +33,17 @@ class RandomStream {
   constexpr RandomStream(uint64_t seed, std::string_view purpose, uint64_t sample = 0)
       : key_(mix64(mix64(seed ^ fnv1a64(purpose)) + sample)) {}
   constexpr uint64_t bits(uint64_t index) const { return mix64(key_ ^ mix64(index)); }
-  constexpr double uniform(uint64_t index) const { return double(bits(index) >> 11) * 0x1p-53; }  // [0,1)
-  double normal(uint64_t index) const;                                                            // N(0,1)
+  constexpr double uniform(uint64_t index) const {
+    return double(bits(index) >> 11) * 0x1p-53;
+  }                                     // [0,1)
+  double normal(uint64_t index) const;  // N(0,1)
 
  private:
   uint64_t key_;
 };
 
-// torch's CPU generator: float32 uniforms of 24 bits, integers by modulus, permutations as torch.randperm.
+// torch's CPU generator: float32 uniforms of 24 bits, integers by modulus, permutations as
+// torch.randperm.
 class TorchRandom {
  public:
   explicit TorchRandom(uint32_t seed) : engine_(seed) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time goes: nested named stages with own and inclusive seconds. One object per worker, merged afterwards.
+// Where the time goes: nested named stages with own and inclusive seconds. One object per worker,
+// merged afterwards.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,8 @@ class Stages {
   // Counts the enclosing scope as `name`, inside whatever scope is open.
   class Scope {
    public:
-    Scope(Stages& stages, std::string_view name) : stages_(stages), index_(stages.index(name)), outer_(stages.open_) {
+    Scope(Stages& stages, std::string_view name)
+        : stages_(stages), index_(stages.index(name)), outer_(stages.open_) {
       stages_.open_ = this;
     }
     ~Scope() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file with weights, opened as its author published it: named tensors, read as f32. Nothing is executed, nothing is
-// trusted: every offset and size is checked before use. Const after opening, safe to share between threads.
+// A file with weights, opened as its author published it: named tensors, read as f32. Nothing is
+// executed, nothing is trusted: every offset and size is checked before use. Const after opening,
+// safe to share between threads.
 #pragma once
 
 #include <filesystem>
@@ -18,26 +19,29 @@ const char* to_string(DType type);
 size_t size_of(DType type);
 
 struct TensorInfo {
-  std::string name;           // as in the file; nested dicts are joined with dots ("state_dict.module.blocks.0...")
+  std::string
+      name;  // as in the file; nested dicts are joined with dots ("state_dict.module.blocks.0...")
   DType type = DType::f32;
   std::vector<size_t> shape;
-  size_t count() const;       // product of the shape
+  size_t count() const;            // product of the shape
   std::string shape_text() const;  // "768x3x16x16"; "scalar" when empty
 };
 
 class Checkpoint {
  public:
-  // A .safetensors, .pth/.pt/.bin (zip or legacy) or .npz file, a model.safetensors.index.json / pytorch_model.bin.index.json,
-  // or a folder that holds exactly one of them. The format is taken from the bytes, not from the name.
+  // A .safetensors, .pth/.pt/.bin (zip or legacy) or .npz file, a model.safetensors.index.json /
+  // pytorch_model.bin.index.json, or a folder that holds exactly one of them. The format is taken
+  // from the bytes, not from the name.
   static Checkpoint open(const std::filesystem::path& path);
 
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
-  const std::string& path() const;         // what was opened, for messages
-  const std::string& format() const;       // "safetensors", "pytorch zip", "pytorch legacy", "npz", "... (sharded)"
-  const std::vector<TensorInfo>& tensors() const;  // sorted by name
+  const std::string& path() const;  // what was opened, for messages
+  // "safetensors", "pytorch zip", "pytorch legacy", "torchscript", "npz", "... (sharded)"
+  const std::string& format() const;
+  const std::vector<TensorInfo>& tensors() const;       // sorted by name
   const TensorInfo* find(std::string_view name) const;  // null when there is none
 
   // The tensor as f32, row-major: [shape[0], product of the rest] (a vector or scalar is one row).
@@ -47,7 +51,8 @@ class Checkpoint {
   // The text of a config.json lying beside the file; empty when there is none.
   const std::string& config() const;
 
-  // SHA-256 of all bytes of the file(s), in hex; computed on first call.
+  // SHA-256 of all bytes of the file, in hex; of shards, one after the other in the order of their
+  // names. Computed on first call.
   std::string sha256() const;
 
   struct Source;  // one per format

@@ -1,3 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
+// Chooses the table, packs weights, measures the ceiling: what needs no particular instruction set.
 #include "fungi/kernel/kernel.h"
-namespace fungi { const char* to_string(Precision p) { return p == Precision::f32 ? "f32" : "bf16"; } }
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fungi/base/error.h"
+#include "fungi/kernel/tables.h"
+
+namespace fungi {
+
+const char* to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
+
+}  // namespace fungi
+
+namespace fungi::kernel {
+
+PackedView view_of(const PackedMatrix& matrix) noexcept {
+  return {matrix.data.data(), matrix.n, matrix.k};
+}
+
+const Kernel& kernel_for(Isa isa, Precision precision) {
+  const std::vector<Isa> supported = supported_isas();
+  if (std::find(supported.begin(), supported.end(), isa) == supported.end())
+    fail(std::string("this machine cannot run '") + to_string(isa) + "'", "",
+         std::string("the best it has is ") + to_string(supported.back()));
+  const bool f32 = precision == Precision::f32;
+  switch (isa) {
+    case Isa::generic:
+      return f32 ? generic_f32 : generic_bf16;
+    case Isa::avx2:
+      return f32 ? avx2_f32 : avx2_bf16;
+    case Isa::avx512:
+      return f32 ? avx512_f32 : avx512_bf16;
+    case Isa::amx:
+      return f32 ? avx512_f32 : amx_bf16;
+  }
+  fail("unknown instruction set");
+}
+
+PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed) {
+  PackedMatrix packed;
+  packed.n = transposed ? w.cols : w.rows;
+  packed.k = transposed ? w.rows : w.cols;
+  packed.data = Buffer(kernel.packed_bytes(packed.n, packed.k));
+  kernel.pack(w.data, w.stride, transposed, packed.n, packed.k, packed.data.data());
+  return packed;
+}
+
+double measure_peak_gflops(const Kernel& kernel, unsigned threads, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kNumbers = 4096, kRounds = 20000;
+  Matrix<float> random(1, kNumbers);
+  uint64_t state = 0x9e3779b97f4a7c15u;
+  for (size_t i = 0; i < kNumbers; ++i) {  // zeros and repeats run faster than real data
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    random(0, i) = float(int32_t(state >> 32)) / 2147483648.0f;
+  }
+  std::atomic<unsigned> ready{0};
+  std::vector<double> rate(threads, 0.0);
+  auto run = [&](unsigned i) {
+    ready.fetch_add(1);
+    while (ready.load() < threads) std::this_thread::yield();
+    const auto begin = Clock::now();
+    double operations = 0, elapsed = 0;
+    do {
+      operations += kernel.multiply_add_rounds(random.data(), kRounds);
+      elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    } while (elapsed < seconds);
+    rate[i] = operations / elapsed * 1e-9;
+  };
+  {
+    std::vector<std::jthread> crew;
+    for (unsigned i = 1; i < threads; ++i) crew.emplace_back(run, i);
+    if (threads > 0) run(0);
+  }
+  double sum = 0;
+  for (double r : rate) sum += r;
+  return sum;
+}
+
+}  // namespace fungi::kernel

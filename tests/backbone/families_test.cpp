@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every family against the third-party code that wrote its golden folder (tests/golden/backbone/README.md): embeddings and final
-// tokens within 2e-5, gradients of four layers within 1e-4 of torch autograd, on every instruction set this machine runs.
+// Every family against the third-party code that wrote its golden folder
+// (tests/golden/backbone/README.md): embeddings and final tokens within 2e-5, gradients of four
+// layers within 1e-4 of torch autograd, on every instruction set this machine runs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -32,7 +33,8 @@ struct Family {
   std::vector<std::vector<uint8_t>> masks;
   std::vector<Inputs::Text> texts;
 
-  explicit Family(const std::string& name) : folder(fs::path(FUNGI_GOLDEN_DIR) / "backbone" / name) {
+  explicit Family(const std::string& name)
+      : folder(fs::path(FUNGI_GOLDEN_DIR) / "backbone" / name) {
     facts = nlohmann::json::parse(std::ifstream(folder / "facts.json"));
     input = array("input");
     if (input.shape.size() > 2) {
@@ -41,29 +43,37 @@ struct Family {
     }
     const golden::Array mask = array("mask");
     for (size_t i = 0; i < input.rows(); ++i) {
-      const double *id = input.values.data() + i * input.cols(), *kept = mask.values.data() + i * input.cols();
+      const double *id = input.values.data() + i * input.cols(),
+                   *kept = mask.values.data() + i * input.cols();
       ids.emplace_back(id, id + input.cols());
       masks.emplace_back(kept, kept + input.cols());
     }
     for (size_t i = 0; i < ids.size(); ++i) texts.push_back({ids[i], masks[i]});
   }
 
-  golden::Array array(const std::string& name) const { return golden::load((folder / (name + ".npy")).string()); }
+  golden::Array array(const std::string& name) const {
+    return golden::load((folder / (name + ".npy")).string());
+  }
 
   fs::path checkpoint() const {
     for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() != ".npy" && entry.path().extension() != ".json") return entry.path();
+      if (entry.path().extension() != ".npy" && entry.path().extension() != ".json")
+        return entry.path();
     throw std::runtime_error("no model in " + folder.string());
   }
 
-  Overrides overrides() const {  // what the tiny files cannot tell, as a user would state it
+  StatedFacts stated_facts() const {  // what the tiny files cannot tell, as a user would state it
     const std::string name = folder.filename();
-    Overrides o{{"heads", std::to_string(facts.at("heads").get<int>())}};
-    const auto size = [&](size_t h, size_t w) { o["size"] = std::to_string(h) + "x" + std::to_string(w); };
+    StatedFacts o{{"heads", std::to_string(facts.at("heads").get<int>())}};
+    const auto size = [&](size_t h, size_t w) {
+      o["size"] = std::to_string(h) + "x" + std::to_string(w);
+    };
     if (input.shape.size() == 4) size(input.shape[2], input.shape[3]);
-    if (input.shape.size() == 3) size(input.shape[2], input.shape[1]);  // [time, bins] is read as bins × time
+    if (input.shape.size() == 3)
+      size(input.shape[2], input.shape[1]);  // [time, bins] is read as bins × time
     if (name.starts_with("open")) o["activation"] = facts.at("activation").get<std::string>();
-    if (name.starts_with("dino_")) o["family"] = "dino";  // the names are timm's, the position resize is not
+    if (name.starts_with("dino_"))
+      o["family"] = "dino";  // the names are timm's, the position resize is not
     if (name == "bert_mean") o["pooling"] = "mean_all";
     return o;
   }
@@ -85,7 +95,7 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
   const std::vector<float> gradient_seed = seed.floats();
 
   BackboneOptions options{.isa = isa, .precision = Precision::f32};
-  options.overrides = family.overrides();
+  options.stated_facts = family.stated_facts();
   for (const auto& layer : family.facts.at("layers")) {
     options.layer = layer.get<std::string>();
     const Backbone backbone = Backbone::open(family.checkpoint(), options, pool);
@@ -95,7 +105,10 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
     Matrix<float> out(n, a.embedding_width);
     backbone.forward(family.inputs(), workspace, out);
     for (size_t i = 0; i < n; ++i)
-      EXPECT_LT(golden::relative_error(out.row(i), embedding.values.data() + i * out.cols(), out.cols()), 2e-5) << "sample " << i;
+      EXPECT_LT(
+          golden::relative_error(out.row(i), embedding.values.data() + i * out.cols(), out.cols()),
+          2e-5)
+          << "sample " << i;
 
     LayerGradient g;
     backbone.backward({gradient_seed.data(), n, a.embedding_width}, workspace, g);
@@ -108,11 +121,14 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
       std::vector<double> full(rows * cols, 0.0);
       for (size_t r = g.offsets[i]; r < g.offsets[i + 1]; ++r)
         for (size_t y = 0; y < rows; ++y)
-          for (size_t x = 0; x < cols; ++x) full[y * cols + x] += double(g.b(r, y)) * (x < g.a.cols() ? g.a(r, x) : 1.0f);
+          for (size_t x = 0; x < cols; ++x)
+            full[y * cols + x] += double(g.b(r, y)) * (x < g.a.cols() ? g.a(r, x) : 1.0f);
       const double* truth = expected.values.data() + i * rows * cols;
       if (a.family == "eva02-clip" && options.layer.ends_with("qkv"))
-        for (size_t y = rows / 3; y < 2 * rows / 3; ++y) full[y * cols + cols - 1] = 0;  // the file has no such parameter
-      EXPECT_LT(golden::relative_error(full.data(), truth, full.size()), 1e-4) << options.layer << ", sample " << i;
+        for (size_t y = rows / 3; y < 2 * rows / 3; ++y)
+          full[y * cols + cols - 1] = 0;  // the file has no such parameter
+      EXPECT_LT(golden::relative_error(full.data(), truth, full.size()), 1e-4)
+          << options.layer << ", sample " << i;
     }
   }
 }
@@ -120,10 +136,11 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
 TEST_P(Families, AllTokens) {
   const auto& [name, isa] = GetParam();
   const Family family(name);
-  if (!family.texts.empty()) GTEST_SKIP() << "padded tokens are left out for text, so the rows differ by design";
+  if (!family.texts.empty())
+    GTEST_SKIP() << "padded tokens are left out for text, so the rows differ by design";
   Pool pool(1);
   BackboneOptions options{.isa = isa, .precision = Precision::f32, .layer = "none", .tokens = true};
-  options.overrides = family.overrides();
+  options.stated_facts = family.stated_facts();
   const Backbone backbone = Backbone::open(family.checkpoint(), options, pool);
   const golden::Array expected = family.array("tokens"), embedding = family.array("embedding");
   const size_t n = family.input.rows(), width = backbone.architecture().width;
@@ -131,12 +148,15 @@ TEST_P(Families, AllTokens) {
   Workspace workspace;
   backbone.forward(family.inputs(), workspace, out, tokens);
   ASSERT_EQ(expected.values.size(), tokens.rows() * width);
-  EXPECT_LT(golden::relative_error(tokens.data(), expected.values.data(), expected.values.size()), 2e-5);
-  EXPECT_LT(golden::relative_error(out.data(), embedding.values.data(), embedding.values.size()), 2e-5);
+  EXPECT_LT(golden::relative_error(tokens.data(), expected.values.data(), expected.values.size()),
+            2e-5);
+  EXPECT_LT(golden::relative_error(out.data(), embedding.values.data(), embedding.values.size()),
+            2e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Families, testing::Combine(testing::ValuesIn(folders()), testing::ValuesIn(supported_isas())),
-                         [](const auto& p) { return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param)); });
+INSTANTIATE_TEST_SUITE_P(
+    , Families, testing::Combine(testing::ValuesIn(folders()), testing::ValuesIn(supported_isas())),
+    [](const auto& p) { return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param)); });
 
 }  // namespace
 }  // namespace fungi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sample is alone: the same bytes by itself, in batches of 3 and 16, with one and two threads, on every instruction set and in
-// both precisions; and bf16 stays close to f32 on the real DeiT-tiny.
+// A sample is alone: the same bytes by itself, in batches of 3 and 16, with one and two threads, on
+// every instruction set and in both precisions; and bf16 stays close to f32 on the real DeiT-tiny.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -36,7 +36,9 @@ Result run(const Backbone& backbone, View<const float> pixels, size_t index, Wor
   LayerGradient g;
   backbone.backward(seed, workspace, g);
   const size_t first = g.offsets[index], last = g.offsets[index + 1];
-  return {{e.row(index), e.row(index) + d}, {g.a.row(first), g.a.row(first) + (last - first) * g.a.cols()}, {g.b.row(first), g.b.row(first) + (last - first) * g.b.cols()}};
+  return {{e.row(index), e.row(index) + d},
+          {g.a.row(first), g.a.row(first) + (last - first) * g.a.cols()},
+          {g.b.row(first), g.b.row(first) + (last - first) * g.b.cols()}};
 }
 
 class Invariance : public testing::TestWithParam<std::tuple<Isa, Precision, const char*>> {};
@@ -44,53 +46,70 @@ class Invariance : public testing::TestWithParam<std::tuple<Isa, Precision, cons
 TEST_P(Invariance, SameBytesInAnyBatchAndThread) {
   const auto& [isa, precision, layer] = GetParam();
   Architecture arch = named_architecture("vit_tiny_patch16_224");
-  arch.depth = 2, arch.input_h = 80, arch.input_w = 64, arch.stored_grid_h = 5, arch.stored_grid_w = 4;  // 21 tokens
+  arch.depth = 2, arch.input_h = 80, arch.input_w = 64, arch.stored_grid_h = 5,
+  arch.stored_grid_w = 4;  // 21 tokens
   Pool pool(2);
-  const Backbone backbone = Backbone::assemble(arch, RandomTensors(3), {.isa = isa, .precision = precision, .layer = layer}, pool);
+  const Backbone backbone = Backbone::assemble(
+      arch, RandomTensors(3), {.isa = isa, .precision = precision, .layer = layer}, pool);
   const Matrix<float> pixels = random_pixels(16, 3 * 80 * 64, 1);
   std::vector<Result> alone(16);
   Workspace workspace;
   for (size_t i = 0; i < 16; ++i) alone[i] = run(backbone, pixels.view().slice(i, 1), 0, workspace);
-  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(run(backbone, pixels, i, workspace), alone[i]) << "in a batch of 16: " << i;
+  for (size_t i = 0; i < 16; ++i)
+    EXPECT_EQ(run(backbone, pixels, i, workspace), alone[i]) << "in a batch of 16: " << i;
   for (size_t i = 0; i + 3 <= 16; i += 3)
-    for (size_t j = 0; j < 3; ++j) EXPECT_EQ(run(backbone, pixels.view().slice(i, 3), j, workspace), alone[i + j]) << "in a batch of 3";
+    for (size_t j = 0; j < 3; ++j)
+      EXPECT_EQ(run(backbone, pixels.view().slice(i, 3), j, workspace), alone[i + j])
+          << "in a batch of 3";
   std::vector<Workspace> workspaces(2);
   pool.parallel_for(8, 1, [&](size_t i, size_t, unsigned worker) {
-    EXPECT_EQ(run(backbone, pixels.view().slice(2 * i, 2), 1, workspaces[worker]), alone[2 * i + 1]) << "with two threads";
+    EXPECT_EQ(run(backbone, pixels.view().slice(2 * i, 2), 1, workspaces[worker]), alone[2 * i + 1])
+        << "with two threads";
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(, Invariance,
-                         testing::Combine(testing::ValuesIn(supported_isas()), testing::Values(Precision::f32, Precision::bf16),
-                                          testing::Values("blocks.1.attn.proj", "blocks.0.mlp.fc1", "blocks.1.attn.qkv")),
+                         testing::Combine(testing::ValuesIn(supported_isas()),
+                                          testing::Values(Precision::f32, Precision::bf16),
+                                          testing::Values("blocks.1.attn.proj", "blocks.0.mlp.fc1",
+                                                          "blocks.1.attn.qkv")),
                          [](const auto& p) {
                            std::string layer = std::get<2>(p.param);
                            std::replace(layer.begin(), layer.end(), '.', '_');
-                           return std::string(to_string(std::get<0>(p.param))) + "_" + to_string(std::get<1>(p.param)) + "_" + layer;
+                           return std::string(to_string(std::get<0>(p.param))) + "_" +
+                                  to_string(std::get<1>(p.param)) + "_" + layer;
                          });
 
 class RealModel : public testing::TestWithParam<Isa> {};
 
 TEST_P(RealModel, Bf16IsCloseToF32) {
-  const std::filesystem::path file = FUNGI_SOURCE_DIR "/../shared/data/weights/deit_tiny_patch16_224.safetensors";
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "needs the real DeiT-tiny weights at " << file;
+  const std::filesystem::path file =
+      FUNGI_SOURCE_DIR "/../shared/data/weights/deit_tiny_patch16_224.safetensors";
+  if (!std::filesystem::exists(file))
+    GTEST_SKIP() << "needs the real DeiT-tiny weights at " << file;
   Pool pool(2);
   const Matrix<float> pixels = random_pixels(4, 3 * 224 * 224, 2);
   std::vector<Result> results[2];
   for (Precision precision : {Precision::f32, Precision::bf16}) {
-    const Backbone backbone = Backbone::open(file, {.isa = GetParam(), .precision = precision}, pool);
+    const Backbone backbone =
+        Backbone::open(file, {.isa = GetParam(), .precision = precision}, pool);
     Workspace workspace;
-    for (size_t i = 0; i < 4; ++i) results[size_t(precision)].push_back(run(backbone, pixels, i, workspace));
+    for (size_t i = 0; i < 4; ++i)
+      results[size_t(precision)].push_back(run(backbone, pixels, i, workspace));
   }
   for (size_t i = 0; i < 4; ++i) {
     const Result &exact = results[0][i], &fast = results[1][i];
-    EXPECT_GE(golden::cosine(exact.embedding.data(), fast.embedding.data(), exact.embedding.size()), 0.9995);
+    EXPECT_GE(golden::cosine(exact.embedding.data(), fast.embedding.data(), exact.embedding.size()),
+              0.9995);
     // the cosine of two rank-one gradients is the product of the factors' cosines
-    EXPECT_GE(golden::cosine(exact.a.data(), fast.a.data(), exact.a.size()) * golden::cosine(exact.b.data(), fast.b.data(), exact.b.size()), 0.999);
+    EXPECT_GE(golden::cosine(exact.a.data(), fast.a.data(), exact.a.size()) *
+                  golden::cosine(exact.b.data(), fast.b.data(), exact.b.size()),
+              0.999);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RealModel, testing::ValuesIn(supported_isas()), [](const auto& p) { return to_string(p.param); });
+INSTANTIATE_TEST_SUITE_P(, RealModel, testing::ValuesIn(supported_isas()),
+                         [](const auto& p) { return to_string(p.param); });
 
 }  // namespace
 }  // namespace fungi

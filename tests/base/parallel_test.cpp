@@ -28,7 +28,10 @@ TEST(Pool, VisitsEveryIndexOnce) {
 
 TEST(Pool, RethrowsAndStaysUsable) {
   Pool pool(3);
-  EXPECT_THROW(pool.parallel_for(100, 1, [](size_t i, size_t, unsigned) { if (i == 5) throw std::runtime_error("x"); }),
+  EXPECT_THROW(pool.parallel_for(100, 1,
+                                 [](size_t i, size_t, unsigned) {
+                                   if (i == 5) throw std::runtime_error("x");
+                                 }),
                std::runtime_error);
   std::atomic<int> sum = 0;
   pool.parallel_for(10, 1, [&](size_t i, size_t, unsigned) { sum += int(i); });

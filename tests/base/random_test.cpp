@@ -9,10 +9,11 @@ namespace {
 
 TEST(TorchRandom, FirstUniforms) {
   TorchRandom r42(42), r0(0);
-  for (float expected : {0.88226926f, 0.91500396f, 0.38286376f, 0.95930564f, 0.39044821f, 0.60089535f, 0.25657248f,
-                         0.79364133f, 0.94077146f, 0.13318592f})
+  for (float expected : {0.88226926f, 0.91500396f, 0.38286376f, 0.95930564f, 0.39044821f,
+                         0.60089535f, 0.25657248f, 0.79364133f, 0.94077146f, 0.13318592f})
     EXPECT_FLOAT_EQ(r42.uniform(), expected);
-  for (float expected : {0.49625659f, 0.76822180f, 0.08847743f, 0.13203049f, 0.30742282f, 0.63407868f})
+  for (float expected :
+       {0.49625659f, 0.76822180f, 0.08847743f, 0.13203049f, 0.30742282f, 0.63407868f})
     EXPECT_FLOAT_EQ(r0.uniform(), expected);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading golden .npy files in tests, on purpose without the library's own reader: an oracle should not share the code it judges.
+// Reading golden .npy files in tests, on purpose without the library's own reader: an oracle should
+// not share the code it judges.
 #pragma once
 
 #include <cmath>
@@ -37,7 +38,8 @@ inline Array load(const std::string& path) {
   const std::string text = bytes.substr(10, header);
   std::smatch m;
   Array a;
-  if (!std::regex_search(text, m, std::regex("'shape': \\(([^)]*)\\)"))) throw std::runtime_error("bad header in " + path);
+  if (!std::regex_search(text, m, std::regex("'shape': \\(([^)]*)\\)")))
+    throw std::runtime_error("bad header in " + path);
   const std::string dims = m[1];
   size_t count = 1;
   const std::regex number("\\d+");
@@ -45,14 +47,21 @@ inline Array load(const std::string& path) {
     a.shape.push_back(std::stoul(i->str()));
     count *= a.shape.back();
   }
-  if (text.find("'fortran_order': True") != std::string::npos) throw std::runtime_error("Fortran order in " + path);
+  if (text.find("'fortran_order': True") != std::string::npos)
+    throw std::runtime_error("Fortran order in " + path);
   const char* data = bytes.data() + 10 + header;
-  if (text.find("'<f4'") != std::string::npos) a.values = widen<float>(data, count);
-  else if (text.find("'<f8'") != std::string::npos) a.values = widen<double>(data, count);
-  else if (text.find("'<i8'") != std::string::npos) a.values = widen<int64_t>(data, count);
-  else if (text.find("'<i4'") != std::string::npos) a.values = widen<int32_t>(data, count);
-  else if (text.find("'|u1'") != std::string::npos) a.values = widen<uint8_t>(data, count);
-  else throw std::runtime_error("unknown type in " + path);
+  if (text.find("'<f4'") != std::string::npos)
+    a.values = widen<float>(data, count);
+  else if (text.find("'<f8'") != std::string::npos)
+    a.values = widen<double>(data, count);
+  else if (text.find("'<i8'") != std::string::npos)
+    a.values = widen<int64_t>(data, count);
+  else if (text.find("'<i4'") != std::string::npos)
+    a.values = widen<int32_t>(data, count);
+  else if (text.find("'|u1'") != std::string::npos)
+    a.values = widen<uint8_t>(data, count);
+  else
+    throw std::runtime_error("unknown type in " + path);
   return a;
 }
 
@@ -70,7 +79,9 @@ double relative_error(const X* x, const Y* y, size_t n) {
 template <class X, class Y>
 double cosine(const X* x, const Y* y, size_t n) {
   double xy = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < n; ++i) xy += double(x[i]) * double(y[i]), xx += double(x[i]) * double(x[i]), yy += double(y[i]) * double(y[i]);
+  for (size_t i = 0; i < n; ++i)
+    xy += double(x[i]) * double(y[i]), xx += double(x[i]) * double(x[i]),
+        yy += double(y[i]) * double(y[i]);
   return xy / std::sqrt(xx * yy);
 }
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Everything real is in CMake; these targets install what is missing, build, and run.
+JOBS ?= $(shell nproc)
+
+.PHONY: all build test demo bench compare install-deps asan tsan generic install clean
+
+all: build
+
+install-deps:
+	@tools/install_deps.sh
+
+build: install-deps
+	@cmake --preset release >/dev/null
+	@cmake --build build -j$(JOBS)
+
+test: build
+	@ctest --test-dir build -j$(JOBS) --output-on-failure --no-tests=error
+
+demo: build
+	@tools/demo.sh
+
+bench: build
+	@build/fungi bench -m vit_base_patch16_224
+	@build/fungi bench -m vit_small_patch16_224
+
+compare: build
+	@bench/compare
+
+asan tsan generic: install-deps
+	@cmake --preset $@ >/dev/null
+	@cmake --build build-$@ -j$(JOBS)
+	@ctest --preset $@ -j$(JOBS)
+
+install: build
+	@cmake --install build
+
+clean:
+	@cmake -E rm -rf build build-asan build-tsan build-generic

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Milliseconds per image on one thread, from a JPEG to views of 224 pixels:
+// input_bench FILE.jpg [rounds]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "fungi/base/error.h"
+#include "fungi/input/image.h"
+#include "fungi/view/view.h"
+
+namespace {
+
+double best_ms(int rounds, const std::function<void()>& work) {
+  double best = 1e30;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    best = std::min(
+        best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                  .count());
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  using namespace fungi;
+  if (argc < 2) fail("expected the name of a JPEG file", "input_bench");
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
+  const auto bytes = read_file_bytes(argv[1]);
+  const Image image = decode_image(bytes, argv[1]);
+  fmt::print("{} x {} pixels, best of {}\n", image.width, image.height, rounds);
+  fmt::print("{:12} {:8.3f} ms\n", "decode",
+             best_ms(rounds, [&] { decode_image(bytes, argv[1]); }));
+  const std::pair<const char*, ViewPlan::Kind> kinds[] = {
+      {"evaluation", ViewPlan::Kind::evaluation},
+      {"crops", ViewPlan::Kind::crops},
+      {"patches", ViewPlan::Kind::patches}};
+  for (const auto& [name, kind] : kinds) {
+    ViewPlan plan;
+    plan.kind = kind;
+    ImageViews views(plan, {});
+    std::vector<float> out(views.view_floats());
+    const double ms = best_ms(rounds, [&] {
+      views.open(image, 1);
+      for (size_t i = 0; i < views.count(); ++i) views.write(i, out);
+    });
+    fmt::print("{:12} {:8.3f} ms  ({} views, {:.3f} ms each)\n", name, ms, views.count(),
+               ms / double(views.count()));
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
+}

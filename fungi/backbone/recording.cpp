@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few rows per view that the short backward needs (SPEC 2.7): copied out after a forward,
+// copied back before a backward.
+#include <algorithm>
+#include <cstring>
+
+#include "fungi/backbone/run.h"
+
+namespace fungi {
+
+struct Recording::State {
+  size_t capacity = 0, views = 0, pooled = 1;
+  Floats x, x_mid, u, y;
+  Elements proj_in;
+};
+
+namespace {
+
+void copy_floats(const Floats& from, size_t from_row, Floats& to, size_t to_row, size_t rows) {
+  for (size_t i = 0; i < rows; ++i)
+    std::copy_n(from.row(from_row + i), from.cols(), to.row(to_row + i));
+}
+
+void copy_elements(const kernel::Kernel& kernel, const Elements& from, size_t from_row,
+                   Elements& to, size_t to_row, size_t rows) {
+  std::memcpy(to.row(to_row), from.at(from_row, 0), rows * from.stride() * kernel.element_size);
+}
+
+}  // namespace
+
+Recording::Recording(const Backbone& backbone, size_t capacity)
+    : state_(std::make_unique<State>()) {
+  const Architecture& a = backbone.architecture();
+  State& s = *state_;
+  s.capacity = capacity;
+  s.pooled = a.pooled_tokens();
+  const size_t rows = capacity * s.pooled;
+  s.x.ensure(rows, a.width);
+  s.x_mid.ensure(rows, a.width);
+  s.u.ensure(rows, a.mlp_hidden * (a.gated_mlp ? 2 : 1));
+  if (a.post_norm) s.y.ensure(rows, a.width);
+  s.proj_in.ensure(backbone.kernel(), rows, a.attention_width());
+}
+
+Recording::Recording(Recording&&) noexcept = default;
+Recording& Recording::operator=(Recording&&) noexcept = default;
+Recording::~Recording() = default;
+size_t Recording::views() const { return state_->views; }
+void Recording::clear() { state_->views = 0; }
+
+bool Backbone::can_record() const {
+  const Weights& w = *weights_;
+  return w.layer && w.blocks.back().pruned && w.layer->block + 1 == w.blocks.size() &&
+         w.layer->part != LayerId::Part::qkv;
+}
+
+void Backbone::record(const Workspace& workspace, Recording& recording) const {
+  const Workspace::State& from = *workspace.state_;
+  Recording::State& to = *recording.state_;
+  FUNGI_ASSERT(can_record() && from.ready && to.views + from.batch.samples <= to.capacity);
+  const size_t rows = from.batch.samples * to.pooled, first = to.views * to.pooled;
+  const BlockState& block = from.kept.front();
+  copy_floats(from.x, 0, to.x, first, rows);
+  copy_floats(block.x_mid, 0, to.x_mid, first, rows);
+  copy_floats(block.u, 0, to.u, first, rows);
+  if (weights_->arch.post_norm) copy_floats(block.y, 0, to.y, first, rows);
+  copy_elements(kernel(), block.proj_in, 0, to.proj_in, first, rows);
+  to.views += from.batch.samples;
+}
+
+void Backbone::backward(View<const float> d_embeddings, const Recording& recording, size_t first,
+                        Workspace& workspace, LayerGradient& gradient) const {
+  const Recording::State& from = *recording.state_;
+  Workspace::State& to = *workspace.state_;
+  FUNGI_ASSERT(can_record() && first + d_embeddings.rows <= from.views);
+  const size_t n = d_embeddings.rows, rows = n * from.pooled, first_row = first * from.pooled;
+  to.batch.samples = n;
+  to.batch.pooled = from.pooled;
+  to.batch.offsets.assign(n + 1, 0);  // only query rows exist here
+  to.kept.resize(std::max<size_t>(to.kept.size(), 1));
+  BlockState& block = to.kept.front();
+  to.x.ensure(rows, from.x.cols());
+  copy_floats(from.x, first_row, to.x, 0, rows);
+  block.x_mid.ensure(rows, from.x_mid.cols());
+  copy_floats(from.x_mid, first_row, block.x_mid, 0, rows);
+  block.u.ensure(rows, from.u.cols());
+  copy_floats(from.u, first_row, block.u, 0, rows);
+  if (weights_->arch.post_norm) {
+    block.y.ensure(rows, from.y.cols());
+    copy_floats(from.y, first_row, block.y, 0, rows);
+  }
+  block.proj_in.ensure(kernel(), rows, weights_->arch.attention_width());
+  copy_elements(kernel(), from.proj_in, first_row, block.proj_in, 0, rows);
+  to.ready = true;
+  backward(d_embeddings, workspace, gradient);
+  to.ready = false;
+}
+
+}  // namespace fungi

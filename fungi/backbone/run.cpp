@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one encoder that runs every architecture record, forward and backward. Only what the wanted
+// layer's gradient needs is kept: with the default layer (output projection of the last block) and
+// a pooled prefix token, the last block is evaluated for that token alone after its keys and
+// values, and no attention is differentiated (SPEC 1.3).
+#include "fungi/backbone/run.h"
+
+#include <algorithm>
+
+namespace fungi {
+namespace {
+
+// The rows of x that the pooling of sample i averages.
+std::pair<size_t, size_t> pooled_rows(const Architecture& a, const Batch& batch, bool pruned,
+                                      size_t i) {
+  if (pruned) return {i * batch.pooled, (i + 1) * batch.pooled};
+  const size_t first = batch.offsets[i];
+  switch (a.pooling) {
+    case Pooling::mean_patches:
+      return {first + a.prefix_tokens, batch.offsets[i + 1]};
+    case Pooling::mean_all:
+      return {first, batch.offsets[i + 1]};
+    default:
+      return {first, first + a.pooled_tokens()};
+  }
+}
+
+}  // namespace
+
+BlockContext Run::context(size_t index) {
+  const bool keep = w.layer && index >= w.layer->block;
+  if (keep && s.kept.size() < w.blocks.size() - w.layer->block)
+    s.kept.resize(w.blocks.size() - w.layer->block);
+  return {w.arch,
+          *w.kernel,
+          w.blocks[index],
+          s.batch,
+          keep ? s.kept[index - w.layer->block] : s.passing,
+          s.scratch,
+          workspace.stages,
+          w.rotary.empty() ? nullptr : &w.rotary,
+          w.relative_table.empty() ? nullptr : &w.relative_table,
+          keep};
+}
+
+void Run::forward(const Inputs& inputs) {
+  s.ready = false;
+  s.batch.pooled = w.arch.pooled_tokens();
+  embed(w.arch, *w.kernel, w.embedding, inputs, s.scratch, workspace.stages, s.batch, s.x);
+  for (size_t i = 0; i < w.blocks.size(); ++i) {
+    BlockContext c = context(i);
+    block_forward(c, s.x);
+  }
+  s.ready = true;
+}
+
+void Run::finish(View<float> embeddings, View<float> tokens) {
+  const Stages::Scope scope(workspace.stages, "pool");
+  const size_t d = w.arch.width, n = s.batch.samples;
+  BlockContext c = context(w.blocks.size() - 1);
+  const Floats* z = &s.x;
+  if (w.arch.final_norm && !w.arch.norm_after_pooling) {
+    run_norm(c, w.final_norm, last_rows(), s.x, &s.normed, nullptr);
+    z = &s.normed;
+  }
+  if (tokens.data)
+    for (size_t i = 0; i < s.batch.rows(); ++i) std::copy_n(z->row(i), d, tokens.row(i));
+  s.pooled.ensure(n, d);
+  for (size_t i = 0; i < n; ++i) {
+    const auto [first, last] = pooled_rows(w.arch, s.batch, pruned(), i);
+    float* out = s.pooled.row(i);
+    std::copy_n(z->row(first), d, out);
+    for (size_t r = first + 1; r < last; ++r)
+      for (size_t j = 0; j < d; ++j) out[j] += z->row(r)[j];
+    for (size_t j = 0; j < d; ++j) out[j] /= float(last - first);
+  }
+  const Floats* result = &s.pooled;
+  if (w.arch.norm_after_pooling) {
+    run_norm(c, w.final_norm, n, s.pooled, &s.pooled_normed, nullptr);
+    result = &s.pooled_normed;
+  }
+  if (!w.arch.head) {
+    for (size_t i = 0; i < n; ++i) std::copy_n(result->row(i), d, embeddings.row(i));
+    return;
+  }
+  s.scratch.gradient.ensure(*w.kernel, n, d);
+  w.kernel->to_elements(n, d, result->row(0), result->stride(), s.scratch.gradient.row(0),
+                        s.scratch.gradient.stride());
+  kernel::Epilogue e;
+  e.bias = w.head.bias_data();
+  e.out = embeddings.data, e.out_stride = embeddings.stride;
+  run_gemm(c, n, s.scratch.gradient.row(0), s.scratch.gradient.stride(), w.head.forward, e);
+}
+
+// ∂L/∂(embeddings, tokens) → ∂L/∂(last block's output), in s.g.
+void Run::start_backward(View<const float> d_embeddings, View<const float> d_tokens) {
+  const size_t d = w.arch.width, n = s.batch.samples, rows = last_rows();
+  BlockContext c = context(w.blocks.size() - 1);
+  s.g_pooled.ensure(n, d);
+  if (w.arch.head) {
+    run_linear_backward(c, w.head, n, d_embeddings.data, d_embeddings.stride, s.g_pooled.row(0),
+                        s.g_pooled.stride());
+  } else {
+    for (size_t i = 0; i < n; ++i) std::copy_n(d_embeddings.row(i), d, s.g_pooled.row(i));
+  }
+  if (w.arch.norm_after_pooling) {
+    run_norm_backward(c, w.final_norm, n, s.pooled, s.g_pooled, false, s.normed);
+    std::swap(s.normed, s.g_pooled);
+  }
+  s.g_tokens.ensure(rows, d);
+  for (size_t i = 0; i < rows; ++i) {
+    if (d_tokens.data)
+      std::copy_n(d_tokens.row(i), d, s.g_tokens.row(i));
+    else
+      std::fill_n(s.g_tokens.row(i), d, 0.0f);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const auto [first, last] = pooled_rows(w.arch, s.batch, pruned(), i);
+    for (size_t r = first; r < last; ++r)
+      for (size_t j = 0; j < d; ++j)
+        s.g_tokens.row(r)[j] += s.g_pooled.row(i)[j] / float(last - first);
+  }
+  if (w.arch.final_norm && !w.arch.norm_after_pooling)
+    run_norm_backward(c, w.final_norm, rows, s.x, s.g_tokens, false, s.g);
+  else
+    std::swap(s.g, s.g_tokens);
+}
+
+void Run::backward(LayerGradient& gradient) {
+  for (size_t i = w.blocks.size(); i-- > w.layer->block;) {
+    BlockContext c = context(i);
+    const LayerId::Part* target = i == w.layer->block ? &w.layer->part : nullptr;
+    if (block_backward(c, s.g, target, gradient)) return;
+  }
+  FUNGI_ASSERT(!"the layer was not met");
+}
+
+void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings,
+                       View<float> tokens) const {
+  if (inputs.count() == 0) fail("no view was given", "backbone input");
+  FUNGI_ASSERT(embeddings.rows == inputs.count() &&
+               embeddings.cols == weights_->arch.embedding_width);
+  FUNGI_ASSERT(!tokens.data || weights_->options.tokens);
+  Run run(*this, workspace);
+  run.forward(inputs);
+  FUNGI_ASSERT(!tokens.data || tokens.rows == workspace.state_->batch.rows());
+  run.finish(embeddings, tokens);
+}
+
+void Backbone::backward(View<const float> d_embeddings, Workspace& workspace,
+                        LayerGradient& gradient, View<const float> d_tokens) const {
+  Run run(*this, workspace);
+  FUNGI_ASSERT(weights_->layer && run.s.ready && d_embeddings.rows == run.s.batch.samples);
+  run.start_backward(d_embeddings, d_tokens);
+  run.backward(gradient);
+}
+
+}  // namespace fungi

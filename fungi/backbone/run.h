@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind Backbone and Workspace, and one pass over a batch that joins them. Internal to
+// this room.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fungi/backbone/backbone.h"
+#include "fungi/backbone/block.h"
+#include "fungi/backbone/embed.h"
+#include "fungi/backbone/tensors.h"
+
+namespace fungi {
+
+struct Backbone::Weights {
+  Architecture arch;
+  BackboneOptions options;
+  const kernel::Kernel* kernel = nullptr;
+  std::optional<LayerId> layer;
+  std::string source;
+  std::filesystem::path path;
+  Embedding embedding;
+  std::vector<Block> blocks;
+  Norm final_norm;
+  Linear head;
+  Matrix<float> rotary;          // [patches, 2·head_dim]: cosines, sines
+  Matrix<float> relative_table;  // [buckets, heads]
+};
+
+struct Workspace::State {
+  Batch batch;
+  Floats x;  // the stream; after forward, the last block's output
+  Floats normed, pooled, pooled_normed, g, g_pooled, g_tokens;
+  std::vector<BlockState> kept;  // of blocks layer.block .. depth − 1
+  BlockState passing;            // of all others
+  Scratch scratch;
+  bool ready = false;  // a forward() has filled it
+};
+
+// Binds the const weights to a workspace for one forward or backward.
+struct Run {
+  const Backbone::Weights& w;
+  Workspace& workspace;
+  Workspace::State& s;
+
+  Run(const Backbone& backbone, Workspace& ws)
+      : w(*backbone.weights_), workspace(ws), s(*ws.state_) {}
+
+  bool pruned() const { return w.blocks.back().pruned; }
+  size_t last_rows() const { return pruned() ? s.batch.samples * s.batch.pooled : s.batch.rows(); }
+  BlockContext context(size_t index);
+
+  void forward(const Inputs& inputs);
+  void finish(View<float> embeddings, View<float> tokens);  // final norm, pooling, head
+  void start_backward(View<const float> d_embeddings,
+                      View<const float> d_tokens);  // their backward, into s.g
+  void backward(LayerGradient& gradient);
+};
+
+}  // namespace fungi

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Temporary file, fsync, rename (POSIX).
+#include "fungi/checkpoint/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "fungi/base/error.h"
+
+namespace fungi {
+namespace {
+
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& target)
+      : target_(target.string()), name_(target_ + ".tmp") {
+    number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (number_ < 0) give_up("be created");
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (number_ >= 0) ::close(number_);
+    if (!kept_) ::unlink(name_.c_str());
+  }
+
+  void write(std::span<const std::byte> bytes) {
+    constexpr size_t kMostAtOnce = size_t{1} << 30;  // the system call takes less than 2 GiB
+    while (!bytes.empty()) {
+      const auto written = ::write(number_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) give_up("be written");
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+  }
+
+  void rename() {
+    if (::fsync(number_) != 0) give_up("be flushed");
+    const int closed = ::close(number_);
+    number_ = -1;
+    if (closed != 0) give_up("be closed");
+    if (std::rename(name_.c_str(), target_.c_str()) != 0) give_up("be renamed into place");
+    kept_ = true;
+  }
+
+ private:
+  [[noreturn]] void give_up(const char* what) const {
+    fail(fmt::format("cannot {}: {}", what, std::generic_category().message(errno)), target_,
+         "check the folder, its permissions and the free space");
+  }
+
+  std::string target_, name_;
+  int number_ = -1;
+  bool kept_ = false;
+};
+
+}  // namespace
+
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> parts) {
+  TemporaryFile file(path);
+  for (const auto part : parts) file.write(part);
+  file.rename();
+}
+
+void write_file_atomically(const std::filesystem::path& path,
+                           std::initializer_list<std::span<const std::byte>> parts) {
+  write_file_atomically(path, std::span(parts.begin(), parts.size()));
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  write_file_atomically(path, {std::as_bytes(std::span(text))});
+}
+
+}  // namespace fungi

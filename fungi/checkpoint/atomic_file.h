@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are either there and whole, or not there: written under another name, flushed, then
+// renamed into place.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+namespace fungi {
+
+// Writes the parts one after the other into "<path>.tmp" beside the target and renames it. A file
+// left by a killed run has that very name, so repeating the write removes it. One writer per path.
+// Error when the disk is full etc.; then nothing is left behind and an older file at `path` is
+// untouched.
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> parts);
+void write_file_atomically(const std::filesystem::path& path,
+                           std::initializer_list<std::span<const std::byte>> parts);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace fungi

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common face of all weight files: choosing the reader by the first bytes, finding tensors by
+// name, shaping them.
+#include "fungi/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "fungi/checkpoint/sha256.h"
+#include "fungi/checkpoint/source.h"
+#include "fungi/checkpoint/tensor_type.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLongestConfig = size_t{16} << 20;
+
+// What people hand over by mistake; each gets its own remedy.
+struct Lookalike {
+  std::string_view start;
+  const char* what;
+  const char* hint;
+};
+constexpr Lookalike kLookalikes[] = {
+    {"version https://git-lfs", "is a Git LFS pointer, not the file itself",
+     "run 'git lfs pull' in its repository"},
+    {"<", "is a web page or XML, not weights", "fetch the file itself, not the page around it"},
+    {"\x93NUMPY", "is a single .npy array without a name", "put the arrays into an .npz file"},
+    {"\x89HDF", "is an HDF5 file, which is not supported", "convert it to safetensors"},
+    {"GGUF", "is a GGUF file, which is not supported", "take the original safetensors or .pth"},
+    {"\x1F\x8B", "is compressed with gzip", "unpack it first"},
+};
+
+std::string read_config(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return {};
+  const auto file = FileBytes::map(path);
+  if (file->bytes().size() > kLongestConfig)
+    fail(fmt::format("is {} bytes long; a config has at most {}", file->bytes().size(),
+                     kLongestConfig),
+         path.string(), "move it away or repair it");
+  return std::string(file->text());
+}
+
+}  // namespace
+
+SourcePointer open_source(FilePointer file) {
+  const std::string_view text = file->text();
+  // Eight bytes of length, then '{'. The highest byte of a true length is 0, that of JSON text is
+  // not.
+  if (text.size() > 8 && text[8] == '{' && (text[0] != '{' || text[7] == '\0'))
+    return open_safetensors(file);
+  if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return open_zip(file);
+  if (text[0] == '\x80' || text.starts_with("L119547037146038801333356L"))
+    return open_pytorch_legacy(file);
+  if (text[0] == '{') return open_index(file);
+  for (const Lookalike& known : kLookalikes)
+    if (text.starts_with(known.start)) fail(known.what, file->path(), known.hint);
+  if (text.size() > 262 && text.substr(257, 5) == "ustar")
+    fail("is a tar archive, which is not supported", file->path(),
+         "load and save it again with a newer torch, or unpack it");
+  fail(
+      "is neither safetensors, nor a PyTorch file, nor .npz", file->path(),
+      "give a .safetensors, .pth, .pt, .bin or .npz file, its index.json, or the folder around it");
+}
+
+struct Checkpoint::State {
+  std::string path, config;
+  SourcePointer source;
+  std::vector<TensorInfo> tensors;  // sorted by name
+  std::vector<size_t> order;        // tensors[i] is source->tensors[order[i]]
+  std::once_flag hashed;
+  std::string hash;
+};
+
+Checkpoint::Checkpoint() : state_(std::make_unique<State>()) {}
+Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
+Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
+Checkpoint::~Checkpoint() = default;
+
+Checkpoint Checkpoint::open(const fs::path& path) {
+  Checkpoint checkpoint;
+  State& state = *checkpoint.state_;
+  std::error_code ignored;
+  const fs::path file = fs::is_directory(path, ignored) ? find_in_folder(path) : path;
+  state.path = file.string();
+  state.source = open_source(FileBytes::map(file));
+  state.config = read_config(file.parent_path());
+
+  const auto& found = state.source->tensors;
+  if (found.empty())
+    fail("holds no tensor", state.path, "give a file with a model's weights (its state dict)");
+  state.order.resize(found.size());
+  for (size_t i = 0; i < found.size(); ++i) state.order[i] = i;
+  std::sort(state.order.begin(), state.order.end(),
+            [&](size_t a, size_t b) { return found[a].name < found[b].name; });
+  for (size_t i : state.order) {
+    if (!state.tensors.empty() && state.tensors.back().name == found[i].name)
+      fail("occurs twice", tensor_place(state.path, found[i].name),
+           "the file is ambiguous: save its state dict alone");
+    state.tensors.push_back(found[i]);
+  }
+  return checkpoint;
+}
+
+const std::string& Checkpoint::path() const { return state_->path; }
+const std::string& Checkpoint::format() const { return state_->source->format; }
+const std::vector<TensorInfo>& Checkpoint::tensors() const { return state_->tensors; }
+const std::string& Checkpoint::config() const { return state_->config; }
+
+const TensorInfo* Checkpoint::find(std::string_view name) const {
+  const auto& all = state_->tensors;
+  const auto at =
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const TensorInfo& t, std::string_view n) { return t.name < n; });
+  return at == all.end() || at->name != name ? nullptr : &*at;
+}
+
+Matrix<float> Checkpoint::read(std::string_view name) const {
+  const TensorInfo* info = find(name);
+  if (info == nullptr)
+    fail(fmt::format("there is no such tensor among {}", state_->tensors.size()),
+         tensor_place(state_->path, name), "'fungi inspect FILE' lists the names");
+  if (!is_float(info->type))
+    fail(fmt::format("is of type {}; f32, f16, bf16 or f64 was expected", to_string(info->type)),
+         tensor_place(state_->path, name), "give a checkpoint with float weights");
+  const auto& shape = info->shape;
+  const size_t count = info->count();
+  const size_t rows = shape.size() < 2 ? 1 : shape[0];
+  size_t cols = 1;
+  for (size_t i = shape.size() < 2 ? 0 : 1; i < shape.size(); ++i) cols *= shape[i];
+  try {
+    Matrix<float> matrix(rows, cols);
+    if (count > 0)
+      state_->source->read(state_->order[size_t(info - state_->tensors.data())], matrix.data());
+    return matrix;
+  } catch (const std::bad_alloc&) {
+    fail(fmt::format("no memory for {} elements", count), tensor_place(state_->path, name),
+         "use a machine with more memory");
+  }
+}
+
+std::string Checkpoint::sha256() const {
+  std::call_once(state_->hashed, [this] {
+    Sha256 hash;
+    for (const FilePointer& file : state_->source->files) hash.add(file->bytes());
+    state_->hash = hash.hex();
+  });
+  return state_->hash;
+}
+
+}  // namespace fungi

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind a Checkpoint: one Source per file format, and the functions that open them.
+// Internal to this room. Known types that never hold weights (wide unsigned integers, complex
+// numbers, strings) are checked like the rest but not listed; float types that cannot be read
+// (float8) are refused by name.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fungi/checkpoint/checkpoint.h"
+#include "fungi/checkpoint/file_bytes.h"
+
+namespace fungi {
+
+using FilePointer = std::shared_ptr<const FileBytes>;
+
+struct Checkpoint::Source {
+  std::string format;
+  std::vector<TensorInfo> tensors;  // in any order, names unique
+  std::vector<FilePointer> files;   // all that belongs to it, in the order in which they are hashed
+
+  virtual ~Source() = default;
+  // tensors[index], of a float type, as f32 in row-major order. Safe to call from several threads.
+  virtual void read(size_t index, float* out) const = 0;
+};
+
+using SourcePointer = std::unique_ptr<Checkpoint::Source>;
+
+// Looks at the first bytes and calls the right one of the functions below.
+SourcePointer open_source(FilePointer file);
+
+SourcePointer open_safetensors(FilePointer file);
+SourcePointer open_pytorch_legacy(FilePointer file);
+SourcePointer open_zip(FilePointer file);    // .pth and .npz
+SourcePointer open_index(FilePointer file);  // *.index.json: opens the shards that lie beside it
+
+// The one checkpoint inside a folder.
+std::filesystem::path find_in_folder(const std::filesystem::path& folder);
+
+}  // namespace fungi

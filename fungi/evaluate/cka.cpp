@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/evaluate/cka.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fungi/base/error.h"
+
+namespace fungi {
+namespace {
+
+constexpr size_t kRowBlock = 1024;  // rows laid side by side at once
+
+size_t total(const std::vector<size_t>& widths) {
+  if (widths.empty()) fail("expected at least one block, found none", "blocks", "");
+  return std::accumulate(widths.begin(), widths.end(), size_t{0});
+}
+
+}  // namespace
+
+CkaStream::CkaStream(std::vector<size_t> widths)
+    : widths_(std::move(widths)), covariance_(total(widths_)) {}
+
+void CkaStream::add(const std::vector<View<const float>>& blocks, Pool& pool) {
+  if (blocks.size() != widths_.size())
+    fail(fmt::format("expected {} blocks, found {}", widths_.size(), blocks.size()), "blocks", "");
+  const size_t rows = blocks[0].rows;
+  for (size_t b = 0; b < blocks.size(); ++b)
+    if (blocks[b].rows != rows || blocks[b].cols != widths_[b])
+      fail(fmt::format("expected {} x {} in block {}, found {} x {}", rows, widths_[b], b,
+                       blocks[b].rows, blocks[b].cols),
+           "blocks", "compare features of the same rows");
+  for (size_t first = 0; first < rows; first += kRowBlock) {
+    const size_t count = std::min(kRowBlock, rows - first);
+    Matrix<float> joined(count, covariance_.width());
+    for (size_t i = 0; i < count; ++i) {
+      float* to = joined.row(i);
+      for (const View<const float>& block : blocks)
+        to = std::copy_n(block.row(first + i), block.cols, to);
+    }
+    covariance_.add(joined, pool);
+  }
+}
+
+Matrix<double> CkaStream::finish(Pool& pool) {
+  if (covariance_.rows() < 2)
+    fail(fmt::format("expected at least two rows, found {}", covariance_.rows()), "blocks", "");
+  const Moments moments = covariance_.finish(pool);
+  const size_t count = widths_.size();
+  Matrix<double> product(count, count), out(count, count);  // product: ‖XᵀY‖²
+  size_t row = 0;
+  for (size_t a = 0; a < count; row += widths_[a++]) {
+    size_t col = 0;
+    for (size_t b = 0; b <= a; col += widths_[b++]) {
+      double sum = 0;
+      for (size_t i = 0; i < widths_[a]; ++i)
+        for (size_t j = 0; j < widths_[b]; ++j) {
+          const double value = moments.scatter(row + i, col + j);
+          sum += value * value;
+        }
+      product(a, b) = product(b, a) = sum;
+    }
+    if (!(product(a, a) > 0))
+      fail(fmt::format("expected rows that differ, block {} has the same row everywhere", a),
+           "blocks", "");
+  }
+  for (size_t a = 0; a < count; ++a)
+    for (size_t b = 0; b < count; ++b)
+      out(a, b) =
+          a == b ? 1 : product(a, b) / (std::sqrt(product(a, a)) * std::sqrt(product(b, b)));
+  return out;
+}
+
+Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& pool) {
+  std::vector<size_t> widths;
+  for (const View<const float>& block : blocks) widths.push_back(block.cols);
+  CkaStream stream(std::move(widths));
+  stream.add(blocks, pool);
+  return stream.finish(pool);
+}
+
+}  // namespace fungi

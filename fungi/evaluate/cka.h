@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear centred kernel alignment between blocks of features: ‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) of the centred
+// blocks. All pairs come from one covariance of the blocks side by side, so rows stream by once and
+// only width² numbers are kept.
+#pragma once
+
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/base/parallel.h"
+#include "fungi/feature/covariance.h"
+
+namespace fungi {
+
+// Blocks with the same number of rows. Result [blocks, blocks], symmetric, ones on the diagonal.
+// Errors: no blocks, rows that differ, fewer than two rows, NaN, a block without variation (naming
+// its number).
+Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& pool);
+
+// The same over a stream: each call brings some rows of every block.
+class CkaStream {
+ public:
+  explicit CkaStream(std::vector<size_t> widths);
+  void add(const std::vector<View<const float>>& blocks, Pool& pool);
+  Matrix<double> finish(Pool& pool);
+
+ private:
+  std::vector<size_t> widths_;
+  Covariance covariance_;
+};
+
+}  // namespace fungi

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/evaluate/linear_probe.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "fungi/base/error.h"
+#include "fungi/evaluate/fewshot.h"
+#include "fungi/evaluate/metrics.h"
+#include "fungi/feature/pca.h"
+
+namespace fungi {
+namespace {
+
+void check(const LabelledRows& rows, size_t width, const char* what) {
+  check_label_count(rows.labels, rows.features.rows, what);
+  classes_of(rows.labels, what);
+  if (rows.features.cols != width)
+    fail(fmt::format("expected width {} as in training, found {}", width, rows.features.cols), what,
+         "");
+}
+
+}  // namespace
+
+std::vector<double> default_lambdas() {
+  std::vector<double> out;
+  for (int i = 0; i < 5; ++i) out.push_back(5e-6 + i * ((5e-4 - 5e-6) / 4));
+  return out;
+}
+
+LinearProbeScore linear_probe(const LabelledRows& train,
+                              const std::optional<LabelledRows>& validation,
+                              const LabelledRows& test, const LinearProbeOptions& options,
+                              Pool& pool) {
+  check(train, train.features.cols, "training rows");
+  check(test, train.features.cols, "test rows");
+  if (validation) check(*validation, train.features.cols, "validation rows");
+  if (options.lambdas.empty()) fail("expected at least one penalty, found none", "lambdas", "");
+
+  // Which training rows are fitted, and which choose.
+  Split split;
+  if (validation) {
+    split.first.resize(train.labels.size());
+    std::iota(split.first.begin(), split.first.end(), size_t{0});
+  } else {
+    split = stratified_fraction(train.labels, 0.8, options.seed);
+  }
+  if (options.shots > 0) {
+    const std::vector<int64_t> labels = gather(train.labels, split.first);
+    std::vector<size_t> rows;
+    for (size_t i : first_per_class(labels, options.shots)) rows.push_back(split.first[i]);
+    split.first = std::move(rows);
+  }
+
+  const Matrix<float> fitted = gather(train.features, split.first);
+  const std::vector<int64_t> fitted_labels = gather(train.labels, split.first);
+  const Pca pca = Pca::fit(fitted, options.pca, pool);
+  const Matrix<float> fitted_reduced = pca.transform(fitted, pool);
+  const Matrix<float> chooser = validation
+                                    ? pca.transform(validation->features, pool)
+                                    : pca.transform(gather(train.features, split.second), pool);
+  const std::vector<int64_t> chooser_labels =
+      validation ? std::vector<int64_t>(validation->labels.begin(), validation->labels.end())
+                 : gather(train.labels, split.second);
+
+  LinearProbeScore score;
+  score.pca_applied = !pca.identity();
+  const auto solver = [&](double lambda) {
+    return SoftmaxOptions{
+        .lambda = lambda, .tolerance = options.tolerance, .max_iterations = options.max_iterations};
+  };
+  SoftmaxRegression problem(fitted_reduced, fitted_labels, pool);
+  SoftmaxModel model;
+  double best = -1;
+  for (double lambda : options.lambdas) {
+    model = problem.fit(solver(lambda), model.labels.empty() ? nullptr : &model);
+    const double accuracy = top1_accuracy(predict(model, chooser, pool), chooser_labels);
+    score.validation.push_back(accuracy);
+    if (accuracy > best) {
+      best = accuracy;
+      score.lambda = lambda;
+      score.model = {model.labels, model.weights.copy(), model.lambda,      model.objective,
+                     model.gap,    model.iterations,     model.evaluations, model.converged};
+    }
+  }
+  score.fitted_rows = fitted_reduced.rows();
+  if (!validation && options.shots == 0) {
+    const Matrix<float> all = pca.transform(train.features, pool);
+    SoftmaxRegression whole(all, train.labels, pool);
+    score.model = whole.fit(solver(score.lambda), &score.model);
+    score.fitted_rows = all.rows();
+  }
+  score.predicted = predict(score.model, pca.transform(test.features, pool), pool);
+  score.accuracy = top1_accuracy(score.predicted, test.labels);
+  score.mean_per_class = mean_per_class_accuracy(score.predicted, test.labels);
+  return score;
+}
+
+}  // namespace fungi

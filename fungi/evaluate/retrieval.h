@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Retrieval: ranks the database for each query and scores where the relevant rows stand (SPEC 5.5,
+// the rules of the revisited Oxford and Paris sets; any list of queries and relevant rows works as
+// well).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/base/parallel.h"
+#include "fungi/search/metric.h"
+
+namespace fungi {
+
+// Of one query: rows of the database that count as right, and rows that are taken out of the
+// ranking.
+struct Relevance {
+  std::vector<uint32_t> positive, junk;
+};
+
+struct QueryScore {
+  double average_precision = 0;
+  std::vector<double> precision;  // one per RetrievalOptions::precision_at
+};
+
+struct RetrievalScore {
+  double map = 0;                                   // mean over the queries that have positives
+  std::vector<double> precision;                    // mean precision at each cut
+  size_t queries = 0;                               // with positives
+  std::vector<std::optional<QueryScore>> by_query;  // nothing for a query without positives
+};
+
+struct RetrievalOptions {
+  Metric metric =
+      Metric::inner_product;  // the protocol's plain dot product; larger first, ties by smaller row
+  std::vector<size_t> precision_at = {1, 5, 10};
+};
+
+// The score of one query from the zero-based ranks of its positives, junk already taken out,
+// ascending: each positive j at rank r gives (j/r, or 1 at the top) and (j+1)/(r+1), averaged.
+QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at);
+
+// The same from a complete ranking of row numbers.
+QueryScore score_ranking(const std::vector<uint32_t>& ranking, const Relevance& relevance,
+                         const std::vector<size_t>& precision_at);
+
+// Ranks of the positives in the exact order (search::ExactKey). Errors: widths, counts, rows out of
+// range, a row both positive and junk, no query with positives, NaN or infinity (naming the row).
+RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
+                                  const std::vector<Relevance>& relevance,
+                                  const RetrievalOptions& options, Pool& pool);
+
+}  // namespace fungi

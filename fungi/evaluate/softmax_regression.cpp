@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/evaluate/softmax_regression.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fungi/base/cpu.h"
+#include "fungi/base/error.h"
+#include "fungi/evaluate/lbfgs.h"
+#include "fungi/feature/covariance.h"
+#include "fungi/feature/eigen.h"
+#include "fungi/kernel/kernel.h"
+
+namespace fungi {
+namespace {
+
+constexpr size_t kBlock = 512;  // rows per pair of products
+constexpr size_t kGroups = 16;  // sums kept apart and added in order: fixed, whatever the threads
+constexpr size_t kRotateUpTo = 1024;  // wider features keep their own axes
+constexpr size_t kKeepPacked = size_t{1}
+                               << 30;  // bytes of transposed rows worth keeping between steps
+
+// Weights as the f32 operand of the scores.
+kernel::PackedMatrix pack_weights(const kernel::Kernel& table, const double* w, size_t classes,
+                                  size_t width) {
+  Matrix<float> rounded(classes, width);
+  for (size_t i = 0; i < classes * width; ++i) rounded.data()[i] = float(w[i]);
+  return kernel::pack(table, rounded);
+}
+
+// out [rows, n] = rows · packedᵀ.
+void multiply(const kernel::Kernel& table, View<const float> rows,
+              const kernel::PackedMatrix& packed, float* out, size_t out_stride, Buffer& scratch) {
+  const size_t stride = round_up(packed.k, table.k_multiple);
+  Matrix<float> padded;
+  if (rows.stride % table.k_multiple != 0 || stride != packed.k) {
+    padded = Matrix<float>(rows.rows, stride);
+    for (size_t i = 0; i < rows.rows; ++i) std::copy_n(rows.row(i), packed.k, padded.row(i));
+    rows = View<const float>(padded.data(), rows.rows, packed.k, stride);
+  }
+  const size_t bytes = table.gemm_scratch(rows.rows, packed.n, packed.k);
+  if (scratch.bytes() < bytes) scratch = Buffer(bytes);
+  kernel::Epilogue epilogue;
+  epilogue.out = out;
+  epilogue.out_stride = out_stride;
+  table.gemm(rows.rows, rows.data, rows.stride, packed, epilogue, scratch.data());
+}
+
+}  // namespace
+
+struct SoftmaxRegression::State {
+  State(View<const float> given, Labels labels, Pool& p)
+      : pool(p),
+        table(kernel::kernel_for(best_isa(), Precision::f32)),
+        classes(classes_of(labels)),
+        rows(given) {
+    check_label_count(labels, rows.rows);
+    prepare_axes();
+    const size_t blocks = (rows.rows + kBlock - 1) / kBlock;
+    if (rows.rows * rows.cols * sizeof(float) <= kKeepPacked) packed_rows.resize(blocks);
+    pool.parallel_for(packed_rows.size(), 1,
+                      [&](size_t b, size_t, unsigned) { packed_rows[b] = pack_block(b); });
+  }
+
+  View<const float> block(size_t b) const {
+    return rows.slice(b * kBlock, std::min(kBlock, rows.rows - b * kBlock));
+  }
+  kernel::PackedMatrix pack_block(size_t b) const { return kernel::pack(table, block(b), true); }
+
+  // Turns the features so that their second moments are diagonal: then a diagonal scaling is a good
+  // model of the curvature, and L-BFGS needs a fraction of the steps. Neither the loss nor ‖W‖
+  // notices the turn.
+  void prepare_axes() {
+    const size_t d = rows.cols, n = rows.rows;
+    Covariance covariance(d);
+    covariance.add(rows, pool);
+    Moments moments = covariance.finish(pool);
+    second_moment.resize(d);
+    double diagonal = 0, beside = 0;
+    for (size_t i = 0; i < d; ++i)
+      for (size_t j = 0; j < d; ++j) {
+        double& value = moments.scatter(i, j);
+        value = value / double(n) + moments.mean[i] * moments.mean[j];
+        if (i == j) second_moment[i] = value;
+        (i == j ? diagonal : beside) += value * value;
+      }
+    if (d > kRotateUpTo || beside <= 1e-3 * diagonal) return;
+    const Eigen eigen = largest_eigen(moments.scatter, d, pool);
+    axes = Matrix<float>(d, d);
+    for (size_t i = 0; i < d * d; ++i) axes.data()[i] = float(eigen.vectors.data()[i]);
+    second_moment = eigen.values;
+    for (double& value : second_moment) value = std::max(value, 0.0);
+    const kernel::PackedMatrix packed = kernel::pack(table, axes);
+    turned = Matrix<float>(n, d);
+    pool.parallel_for(n, kBlock, [&](size_t begin, size_t end, unsigned) {
+      Buffer scratch;
+      multiply(table, rows.slice(begin, end - begin), packed, turned.row(begin), d, scratch);
+    });
+    rows = turned;
+  }
+
+  // f and its gradient at w [classes, width].
+  double evaluate(const std::vector<double>& w, std::vector<double>& gradient, double lambda) {
+    const size_t c = classes.count(), d = rows.cols, n = rows.rows;
+    const size_t blocks = (n + kBlock - 1) / kBlock, groups = std::min(kGroups, blocks);
+    const kernel::PackedMatrix weights = pack_weights(table, w.data(), c, d);
+    std::vector<double> loss(groups, 0.0);
+    std::vector<std::vector<double>> sums(groups);
+    pool.parallel_for(groups, 1, [&](size_t g, size_t, unsigned) {
+      sums[g].assign(c * d, 0.0);
+      Buffer scratch;
+      Matrix<float> scores(kBlock, c), errors(c, kBlock), part(c, d);
+      std::vector<float> log_sum(kBlock);
+      for (size_t b = blocks * g / groups; b < blocks * (g + 1) / groups; ++b) {
+        const View<const float> x = block(b);
+        multiply(table, x, weights, scores.data(), c, scratch);
+        for (size_t i = 0; i < x.rows; ++i) loss[g] -= scores(i, classes.index[b * kBlock + i]);
+        table.softmax(x.rows, c, scores.data(), c, log_sum.data());
+        for (size_t i = 0; i < x.rows; ++i) {
+          loss[g] += log_sum[i];
+          scores(i, classes.index[b * kBlock + i]) -= 1.0f;
+          for (size_t j = 0; j < c; ++j) errors(j, i) = scores(i, j);
+        }
+        kernel::PackedMatrix fresh;
+        if (packed_rows.empty()) fresh = pack_block(b);
+        multiply(table, View<const float>(errors.data(), c, x.rows, kBlock),
+                 packed_rows.empty() ? fresh : packed_rows[b], part.data(), d, scratch);
+        for (size_t i = 0; i < c * d; ++i) sums[g][i] += part.data()[i];
+      }
+    });
+    double total = 0, square = 0;
+    for (size_t g = 0; g < groups; ++g) total += loss[g];
+    for (size_t i = 0; i < c * d; ++i) {
+      double sum = 0;
+      for (size_t g = 0; g < groups; ++g) sum += sums[g][i];
+      gradient[i] = sum / double(n) + lambda * w[i];
+      square += w[i] * w[i];
+    }
+    return total / double(n) + 0.5 * lambda * square;
+  }
+
+  // w in the features' own axes ↔ w in the turned ones.
+  std::vector<double> turn(const double* w, bool back) const {
+    const size_t c = classes.count(), d = rows.cols;
+    std::vector<double> out(w, w + c * d);
+    if (axes.empty()) return out;
+    std::fill(out.begin(), out.end(), 0.0);
+    for (size_t j = 0; j < c; ++j)
+      for (size_t a = 0; a < d; ++a)
+        for (size_t i = 0; i < d; ++i)
+          out[j * d + (back ? i : a)] += w[j * d + (back ? a : i)] * double(axes(a, i));
+    return out;
+  }
+
+  Pool& pool;
+  const kernel::Kernel& table;
+  Classes classes;
+  View<const float> rows;
+  Matrix<float> turned, axes;  // axes: one per row
+  std::vector<double> second_moment;
+  std::vector<kernel::PackedMatrix> packed_rows;
+};
+
+SoftmaxRegression::SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool)
+    : state_(std::make_unique<State>(rows, labels, pool)) {}
+SoftmaxRegression::~SoftmaxRegression() = default;
+
+SoftmaxModel SoftmaxRegression::fit(const SoftmaxOptions& options, const SoftmaxModel* start) {
+  State& s = *state_;
+  const size_t c = s.classes.count(), d = s.rows.cols;
+  if (!(options.lambda > 0) || !std::isfinite(options.lambda))
+    fail(fmt::format("expected a positive penalty, found {}", options.lambda), "lambda", "");
+  std::vector<double> w(c * d, 0.0);
+  if (start) {
+    FUNGI_ASSERT(start->labels == s.classes.labels && start->weights.cols() == d);
+    w = s.turn(start->weights.data(), false);
+  }
+  double square = 0;  // of the last gradient
+  LbfgsProblem problem;
+  problem.evaluate = [&](const std::vector<double>& at, std::vector<double>& gradient) {
+    return s.evaluate(at, gradient, options.lambda);
+  };
+  problem.enough = [&](double value, const std::vector<double>& gradient) {
+    square = 0;
+    for (double g : gradient) square += g * g;
+    return square / (2 * options.lambda) <= options.tolerance * value;
+  };
+  problem.inverse_curvature.resize(c * d);
+  for (size_t j = 0; j < c; ++j)
+    for (size_t i = 0; i < d; ++i)
+      problem.inverse_curvature[j * d + i] = 1 / (s.second_moment[i] / double(c) + options.lambda);
+  problem.noise = 1e-7;
+  const LbfgsResult result = minimise(problem, w, options.max_iterations);
+  SoftmaxModel model{s.classes.labels,
+                     Matrix<double>(c, d),
+                     options.lambda,
+                     result.value,
+                     square / (2 * options.lambda),
+                     result.iterations,
+                     result.evaluations,
+                     result.finished};
+  const std::vector<double> own = s.turn(w.data(), true);
+  std::copy(own.begin(), own.end(), model.weights.data());
+  return model;
+}
+
+std::vector<int64_t> predict(const SoftmaxModel& model, View<const float> rows, Pool& pool) {
+  const size_t c = model.labels.size();
+  if (rows.cols != model.weights.cols())
+    fail(fmt::format("expected rows of width {}, found {}", model.weights.cols(), rows.cols),
+         "features", "use the features the model was fitted on");
+  const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
+  const kernel::PackedMatrix packed = pack_weights(table, model.weights.data(), c, rows.cols);
+  std::vector<int64_t> out(rows.rows);
+  pool.parallel_for(rows.rows, kBlock, [&](size_t begin, size_t end, unsigned) {
+    Matrix<float> scores(end - begin, c);
+    Buffer scratch;
+    multiply(table, rows.slice(begin, end - begin), packed, scores.data(), c, scratch);
+    for (size_t i = begin; i < end; ++i) {
+      const float* row = scores.row(i - begin);
+      out[i] = model.labels[size_t(std::max_element(row, row + c) - row)];
+    }
+  });
+  return out;
+}
+
+}  // namespace fungi

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The f64 loops of the eigen-solver for one instruction set; the flags are set in
+// cmake/search_isa.cmake.
+#include "fungi/feature/eigen_kernel.h"
+
+namespace fungi {
+namespace {
+
+constexpr size_t kLanes = 4;
+
+#include "fungi/feature/eigen_body.h"
+
+}  // namespace
+
+extern const EigenKernel kEigenGeneric;
+const EigenKernel kEigenGeneric = {symmetric_product, subtract_product, add_two, dot};
+
+}  // namespace fungi

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of everything: decode, views, forward, losses, backward (chunk_worker.cpp), then projection and normalisation here.
+#include "fungi/feature/extractor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fungi/feature/chunk_worker.h"
+#include "fungi/objective/factory.h"
+
+namespace fungi {
+
+struct Extractor::State {
+  const Backbone& backbone;
+  ExtractorOptions options;
+  Pool& pool;
+  ViewSchedule schedule;
+  std::vector<ScheduledObjective> objectives;
+  std::unique_ptr<Projection> projection;
+  std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
+  Stages own;
+
+  State(const Backbone& b, ExtractorOptions o, Pool& p) : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
+
+  void make_workers() {
+    if (!workers.empty()) return;
+    for (unsigned i = 0; i < pool.threads(); ++i) workers.emplace_back(backbone, schedule, options.seed);
+  }
+};
+
+namespace {
+
+// Factors of a group wait for the projection; no more than this many bytes of them at a time.
+constexpr size_t kGroupBytes = size_t{256} << 20;
+constexpr size_t kGroupSamples = 64;  // the projection passes over its matrix once per so many
+
+// State is stored as a file each: "kl-head-weight" for the tensor "head.weight" of "kl".
+std::string stored_name(const Objective& objective, std::string name) {
+  std::replace(name.begin(), name.end(), '.', '-');
+  return objective.name() + "-" + name;
+}
+
+nlohmann::json to_json(const std::vector<Parameter>& parameters) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const Parameter& p : parameters) std::visit([&](const auto& v) { out[p.name] = v; }, p.value);
+  return out;
+}
+
+}  // namespace
+
+Extractor::Extractor(const Backbone& backbone, ExtractorOptions options, Pool& pool)
+    : state_(std::make_unique<State>(backbone, std::move(options), pool)) {
+  State& s = *state_;
+  const Architecture& a = backbone.architecture();
+  for (const std::string& specification : s.options.objectives)
+    add(make_objective(specification, {a.embedding_width, a.width, s.options.seed, s.options.preset}));
+  restore(s.options.given);
+}
+
+Extractor::~Extractor() = default;
+
+void Extractor::add(std::unique_ptr<Objective> objective) {
+  State& s = *state_;
+  const std::string name = objective->name();
+  for (const ScheduledObjective& o : s.objectives)
+    if (o.objective->name() == name) fail(fmt::format("the objective '{}' is given twice", name), "objectives");
+  if (!s.backbone.layer()) fail("gradients are wanted, but the backbone was opened without a layer", name, "open it with BackboneOptions::layer");
+  if (objective->wants_tokens() && !s.backbone.options().tokens)
+    fail("this objective looks at patch tokens, but the backbone was opened without them", name, "open it with BackboneOptions::tokens");
+  if (!s.projection) {
+    ProjectionOptions p;
+    p.kind = s.options.projection;
+    p.rows = s.options.projection_rows ? s.options.projection_rows : s.backbone.architecture().embedding_width;
+    p.seed = s.options.seed;
+    p.matrix = s.options.projection_matrix.copy();
+    s.projection = Projection::make(std::move(p), {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
+  }
+  ScheduledObjective o;
+  for (const ViewRequest& request : objective->views()) o.requests.push_back(s.schedule.add(request));
+  o.objective = std::move(objective);
+  s.objectives.push_back(std::move(o));
+  s.workers.clear();
+}
+
+const Backbone& Extractor::backbone() const { return state_->backbone; }
+size_t Extractor::views_per_sample() const { return state_->schedule.views_per_sample(); }
+
+std::vector<StoreBlock> Extractor::blocks() const {
+  const State& s = *state_;
+  std::vector<StoreBlock> list{{"embedding", s.backbone.architecture().embedding_width}};
+  for (const ScheduledObjective& o : s.objectives) list.push_back({o.objective->name(), s.projection->rows()});
+  if (!s.options.keep_factors) return list;
+  if (!s.backbone.can_record()) fail("factors can be kept for layers after the last attention only", "keep_factors", "use the default layer");
+  for (const ScheduledObjective& o : s.objectives) {
+    size_t views = 0;
+    const auto wanted = o.objective->views();
+    for (size_t i = 0; i < o.requests.size(); ++i)
+      if (wanted[i].gradient) views += s.schedule[o.requests[i]].views;
+    views *= s.backbone.architecture().pooled_tokens();
+    list.push_back({o.objective->name() + "_factors_b", views * s.backbone.layer_outputs()});
+    list.push_back({o.objective->name() + "_factors_a", views * s.backbone.layer_inputs()});
+  }
+  return list;
+}
+
+std::vector<std::string> Extractor::notes() const {
+  std::vector<std::string> all;
+  for (const ScheduledObjective& o : state_->objectives)
+    for (const std::string& note : o.objective->notes()) all.push_back(o.objective->name() + ": " + note);
+  return all;
+}
+
+bool Extractor::ready() const {
+  return std::all_of(state_->objectives.begin(), state_->objectives.end(), [](const auto& o) { return o.objective->ready(); });
+}
+
+void Extractor::fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress) {
+  State& s = *state_;
+  for (ScheduledObjective& o : s.objectives) {
+    const Support wanted = o.objective->support();
+    if (wanted.samples == 0 || o.objective->ready()) continue;
+    const std::vector<uint32_t> chosen = choose_support(support.size(), wanted.samples, s.options.seed);
+    ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
+    const size_t request = schedule.add(wanted.views), views = schedule[request].views;
+    const size_t width = o.objective->support_width(s.backbone.architecture().embedding_width);
+    std::vector<ChunkWorker> workers;
+    for (unsigned i = 0; i < s.pool.threads(); ++i) workers.emplace_back(s.backbone, schedule, s.options.seed);
+    Matrix<float> kept(chosen.size() * views, width);
+    std::vector<uint8_t> good(chosen.size());
+    constexpr size_t kStep = 16;  // progress and interruption between steps
+    for (size_t first = 0; first < chosen.size(); first += kStep) {
+      const size_t count = std::min(kStep, chosen.size() - first);
+      s.pool.parallel_for(count, 1, [&](size_t i, size_t, unsigned worker) {
+        const size_t at = first + i, index = chosen[at];
+        Image image;
+        try {
+          image = support.image(index, s.options.decode);
+        } catch (const Error&) {
+          return;  // a broken file is no negative; extraction will report it
+        }
+        const PreparedSample sample{&image, support.id(index)};
+        const Matrix<float> embeddings = workers[worker].embed_request({&sample, 1}, request);
+        o.objective->reduce_support(embeddings, kept.view().slice(at * views, views));
+        good[at] = 1;
+      });
+      if (progress) progress(first + count, chosen.size());
+    }
+    size_t usable = 0;
+    for (size_t i = 0; i < chosen.size(); ++i)
+      if (good[i]) {
+        if (usable != i) std::copy_n(kept.row(i * views), views * width, kept.row(usable * views));
+        ++usable;
+      }
+    if (usable == 0) fail(fmt::format("none of the {} support samples could be read", chosen.size()), o.objective->name(), "check the data set");
+    o.objective->prepare(kept.view().slice(0, usable * views), views, s.pool);
+    for (const ChunkWorker& w : workers) s.own.add(const_cast<ChunkWorker&>(w).stages());
+  }
+}
+
+std::vector<NamedMatrix> Extractor::state() const {
+  std::vector<NamedMatrix> all;
+  for (const ScheduledObjective& o : state_->objectives)
+    for (NamedMatrix& m : o.objective->state()) all.push_back({stored_name(*o.objective, m.name), std::move(m.values)});
+  return all;
+}
+
+void Extractor::restore(const std::vector<NamedMatrix>& state) {
+  std::vector<bool> used(state.size());
+  for (ScheduledObjective& o : state_->objectives) {
+    const std::string prefix = stored_name(*o.objective, "");
+    const std::vector<NamedMatrix> known = o.objective->state();
+    std::vector<NamedMatrix> own;
+    for (size_t i = 0; i < state.size(); ++i) {
+      if (!state[i].name.starts_with(prefix)) continue;
+      std::string name = state[i].name.substr(prefix.size());
+      for (const NamedMatrix& m : known)
+        if (stored_name(*o.objective, m.name) == state[i].name) name = m.name;
+      own.push_back({name, state[i].values.copy()});
+      used[i] = true;
+    }
+    if (!own.empty()) o.objective->restore(own);
+  }
+  for (size_t i = 0; i < state.size(); ++i)
+    if (!used[i]) fail(fmt::format("'{}' belongs to none of the objectives", state[i].name), "state");
+}
+
+StoreSpec Extractor::spec() const {
+  const State& s = *state_;
+  const BackboneOptions& b = s.backbone.options();
+  StoreSpec spec;
+  spec.pipeline = "embedding";
+  nlohmann::json settings{{"preset", to_string(s.options.preset)}, {"seed", s.options.seed}, {"exif_orientation", s.options.decode.exif_orientation},
+                          {"allow_truncated", s.options.decode.allow_truncated}};
+  for (const ScheduledObjective& o : s.objectives) {
+    spec.pipeline += "+" + o.objective->name();
+    settings["objectives"][o.objective->name()] = to_json(o.objective->parameters());
+  }
+  if (s.projection) {
+    settings["layer"] = s.backbone.layer()->name();
+    settings["projection"] = {{"kind", to_string(s.projection->kind())}, {"rows", s.projection->rows()}};
+  }
+  for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;
+  const Preprocess& p = s.schedule[0].preprocess;
+  settings["preprocess"] = {{"resize", p.resize_size}, {"filter", p.filter == Filter::bilinear ? "bilinear" : "bicubic"}, {"size", p.input_size},
+                            {"mean", p.mean}, {"std", p.std}};
+  spec.settings = settings.dump();
+  spec.precision = to_string(*b.precision);
+  spec.isa = to_string(b.isa);
+  spec.model_sha256 = s.backbone.sha256();
+  spec.model_path = s.backbone.source();
+  nlohmann::json facts = nlohmann::json::object();
+  for (const auto& [name, value] : describe(s.backbone.architecture())) facts[name] = value;
+  spec.architecture = facts.dump();
+  spec.blocks = blocks();
+  return spec;
+}
+
+size_t Extractor::shard_size() const { return views_per_sample() > 4 ? 32 : 512; }
+
+StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> samples) {
+  State& s = *state_;
+  if (!ready()) fail("an objective still needs its support samples", "extract", "call fit() or restore() first");
+  s.make_workers();
+  const std::vector<StoreBlock> layout = blocks();
+  StoreRows out;
+  for (const StoreBlock& b : layout) out.blocks.emplace_back(samples.size(), b.width);
+
+  size_t factor_floats = 1;
+  if (!s.objectives.empty()) {
+    const size_t per_view = s.backbone.can_record() ? s.backbone.architecture().pooled_tokens() : s.backbone.architecture().tokens();
+    factor_floats = views_per_sample() * per_view * (s.backbone.layer_inputs() + s.backbone.layer_outputs());
+  }
+  const size_t group = std::clamp<size_t>(kGroupBytes / (4 * factor_floats), s.pool.threads(), kGroupSamples);
+  const size_t chunk = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
+  for (size_t first = 0; first < samples.size(); first += group) {
+    const size_t count = std::min(group, samples.size() - first);
+    std::vector<SampleResult> results(count);
+    std::vector<std::string> errors(count);
+    s.pool.parallel_for(count, chunk, [&](size_t begin, size_t end, unsigned w) {
+      ChunkWorker& worker = s.workers[w];
+      std::vector<Image> images(end - begin);
+      std::vector<PreparedSample> prepared;
+      std::vector<size_t> positions;
+      for (size_t i = begin; i < end; ++i) {
+        const size_t index = samples[first + i];
+        try {
+          const Stages::Scope scope(worker.stages(), "decode");
+          images[i - begin] = dataset.image(index, s.options.decode);
+        } catch (const Error& e) {
+          errors[i] = e.message();
+          continue;
+        }
+        prepared.push_back({&images[i - begin], dataset.id(index)});
+        positions.push_back(i);
+      }
+      if (prepared.empty()) return;
+      std::vector<SampleResult> done = worker.run(prepared, s.objectives);
+      for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
+    });
+
+    std::vector<size_t> good;
+    for (size_t i = 0; i < count; ++i) {
+      if (!errors[i].empty()) out.failures.push_back({first + i, "decode", errors[i]});
+      else good.push_back(i);
+    }
+    for (size_t i : good) std::copy(results[i].embedding.begin(), results[i].embedding.end(), out.blocks[0].row(first + i));
+    const Stages::Scope scope(s.own, "projection");
+    for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {
+      std::vector<GradientFactors> factors;
+      for (size_t i : good) factors.push_back({results[i].factors[o].b, results[i].factors[o].a});
+      Matrix<float> y(good.size(), s.projection->rows());
+      s.projection->project(factors, y, s.pool);
+      for (size_t i = 0; i < good.size(); ++i) {
+        normalise({y.row(i), y.cols()});
+        std::copy_n(y.row(i), y.cols(), out.blocks[1 + o].row(first + good[i]));
+        if (!s.options.keep_factors) continue;
+        const size_t at = 1 + s.objectives.size() + 2 * o;
+        std::copy_n(factors[i].b.data, factors[i].b.rows * factors[i].b.cols, out.blocks[at].row(first + good[i]));
+        std::copy_n(factors[i].a.data, factors[i].a.rows * factors[i].a.cols, out.blocks[at + 1].row(first + good[i]));
+      }
+    }
+  }
+  return out;
+}
+
+Stages Extractor::stages() const {
+  Stages all = state_->own;
+  for (ChunkWorker& w : state_->workers) all.add(w.stages());
+  return all;
+}
+
+}  // namespace fungi

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// manifest.json of a feature store: what the features are (StoreSpec), which rows are there, and
+// how to tell that two stores, or a store and a command, mean the same features. Plain values;
+// docs/formats.md shows the file.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fungi {
+
+inline constexpr int kStoreVersion = 1;
+
+// Names: a letter, then letters, digits, '_' and '-' (no '-' before a digit); not "rows", "failed".
+struct StoreBlock {
+  std::string name;
+  size_t width = 0;  // floats per sample
+};
+
+enum class StoreType { float32, float16 };
+const char* to_string(StoreType type);
+StoreType parse_store_type(const std::string& name);
+
+// What the features are. Two runs with equal specs give equal features for the same sample.
+struct StoreSpec {
+  std::string pipeline;   // e.g. "embedding+kl+dino"
+  std::string precision;  // "f32" or "bf16"
+  // A JSON object with every parameter and seed. The store only compares it.
+  std::string settings = "{}";
+  std::string model_sha256;
+  std::vector<StoreBlock> blocks;
+  StoreType type = StoreType::float32;
+
+  // Written down, never compared.
+  std::string model_path;
+  std::string architecture = "{}";  // JSON object of facts about the model
+  std::string notes = "{}";         // JSON object, anything else (data set, preset name, ...)
+  std::string isa;                  // of this run; empty: the machine's best
+};
+
+struct StoreShard {
+  size_t index = 0;  // the number in its file names
+  size_t rows = 0;
+};
+
+struct StoreState {
+  std::string name;  // file state/<name>.npy
+  size_t rows = 0, cols = 0;
+  std::string checksum;  // FNV-1a 64 of the file's bytes, in hex
+};
+
+struct StoreOrigin {
+  std::string version, isa;  // a build of fungi and the instruction set it ran on
+  bool operator==(const StoreOrigin&) const = default;
+};
+
+struct StoreManifest {
+  StoreSpec spec;
+  std::vector<StoreOrigin> origins;  // of all runs that computed rows, first to last
+  size_t shard_size = 0;             // consecutive samples of the data set that make one shard
+  std::vector<std::string> classes;  // label i is classes[i]
+  std::vector<StoreState> state;     // sorted by name
+
+  bool planned = false;   // the data set is known; before that there is neither state nor a shard
+  bool complete = false;  // every sample of the data set is a row or a recorded failure
+  size_t samples = 0;     // of the data set
+  size_t failed = 0;
+  std::vector<StoreShard> shards;  // ascending
+
+  size_t rows() const;
+};
+
+std::string to_json(const StoreManifest& manifest);
+StoreManifest parse_manifest(const std::string& text, const std::string& place);
+
+// Checks names and widths of the blocks and that the JSON fields hold objects; Error otherwise.
+void require_valid(const StoreSpec& spec);
+void require_state_name(const std::string& name);  // the same rules as for blocks
+
+// Error naming the first setting in which `found` (this run) differs from `expected` (what the
+// store at `place` holds).
+void require_same(const StoreSpec& expected, const StoreSpec& found, const std::string& place,
+                  const std::string& hint);
+
+}  // namespace fungi

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/feature/projection.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "fungi/feature/projection_kinds.h"
+
+namespace fungi {
+namespace {
+
+constexpr ProjectionKind kKinds[] = {ProjectionKind::sign,     ProjectionKind::sign_reference,
+                                     ProjectionKind::gaussian, ProjectionKind::sparse,
+                                     ProjectionKind::factored, ProjectionKind::matrix,
+                                     ProjectionKind::none};
+
+}  // namespace
+
+const char* to_string(ProjectionKind kind) {
+  switch (kind) {
+    case ProjectionKind::sign:
+      return "sign";
+    case ProjectionKind::sign_reference:
+      return "sign_reference";
+    case ProjectionKind::gaussian:
+      return "gaussian";
+    case ProjectionKind::sparse:
+      return "sparse";
+    case ProjectionKind::factored:
+      return "factored";
+    case ProjectionKind::matrix:
+      return "matrix";
+    case ProjectionKind::none:
+      return "none";
+  }
+  return "";
+}
+
+std::vector<std::string> projection_names() {
+  std::vector<std::string> names;
+  for (const ProjectionKind kind : kKinds) names.push_back(to_string(kind));
+  return names;
+}
+
+ProjectionKind parse_projection(std::string_view name) {
+  for (const ProjectionKind kind : kKinds)
+    if (name == to_string(kind)) return kind;
+  std::string choices = "choose from:";
+  for (const std::string& choice : projection_names()) choices += " " + choice;
+  fail(fmt::format("there is no projection '{}'", name), "projection", choices);
+}
+
+std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const LayerShape& layer) {
+  FUNGI_ASSERT(layer.outputs > 0 && layer.inputs > 0);
+  if (options.kind == ProjectionKind::matrix) {
+    if (options.matrix.empty() || options.matrix.cols() != layer.gradient_length())
+      fail(fmt::format("expected a matrix of [rows, {}], found [{}, {}]", layer.gradient_length(),
+                       options.matrix.rows(), options.matrix.cols()),
+           "projection",
+           fmt::format("the gradient of a {}x{} layer {} bias has {} entries", layer.outputs,
+                       layer.inputs, layer.bias ? "with" : "without", layer.gradient_length()));
+  } else if (options.kind != ProjectionKind::none && options.rows == 0) {
+    fail("the number of rows must be above 0", "projection",
+         "the embedding width is the usual choice");
+  }
+  switch (options.kind) {
+    case ProjectionKind::none:
+      return make_unprojected(options, layer);
+    case ProjectionKind::factored:
+      return make_factored_projection(options, layer);
+    default:
+      return make_dense_projection(std::move(options), layer);
+  }
+}
+
+Projection::Projection(const ProjectionOptions& options, const LayerShape& layer, size_t rows)
+    : kind_(options.kind), layer_(layer), rows_(rows), seed_(options.seed) {}
+
+void Projection::check(std::span<const GradientFactors> samples, View<float> y) const {
+  FUNGI_ASSERT(y.rows == samples.size() && y.cols == rows_);
+  for (const GradientFactors& sample : samples)
+    FUNGI_ASSERT(sample.b.rows == sample.a.rows && sample.b.cols == layer_.outputs &&
+                 sample.a.cols == layer_.inputs);
+}
+
+void Projection::project(std::span<const GradientFactors> samples, View<float> y) const {
+  check(samples, y);
+  for (const Piece& piece : split(samples.size(), 1)) run(samples, piece, y);
+}
+
+void Projection::project(std::span<const GradientFactors> samples, View<float> y,
+                         Pool& pool) const {
+  check(samples, y);
+  const std::vector<Piece> pieces = split(samples.size(), pool.threads());
+  pool.parallel_for(pieces.size(), 1, [&](size_t begin, size_t end, unsigned) {
+    for (size_t i = begin; i < end; ++i) run(samples, pieces[i], y);
+  });
+}
+
+double normalise(std::span<float> y) {
+  double square = 0;
+  for (const float value : y) square += static_cast<double>(value) * value;
+  const double norm = std::sqrt(square);
+  if (norm > 0 && std::isfinite(norm))
+    for (float& value : y) value = static_cast<float>(value / norm);
+  return norm;
+}
+
+}  // namespace fungi

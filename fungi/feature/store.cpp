@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Store: opening and reading. Files are mapped for the length of a call, so that stores of any size
+// and any number of shards can be read.
+#include "fungi/feature/store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "fungi/base/error.h"
+#include "fungi/feature/store_shards.h"
+#include "fungi/feature/store_text.h"
+#include "fungi/feature/store_update.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+
+void normalise_rows(View<float> rows) {
+  for (size_t i = 0; i < rows.rows; ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < rows.cols; ++j) sum += double(rows(i, j)) * double(rows(i, j));
+    if (sum == 0) continue;
+    const double scale = 1 / std::sqrt(sum);
+    for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(double(rows(i, j)) * scale);
+  }
+}
+
+std::string names(const std::vector<StoreBlock>& blocks) {
+  std::string text;
+  for (const StoreBlock& block : blocks) text += (text.empty() ? "" : ", ") + block.name;
+  return text;
+}
+
+}  // namespace
+
+struct Store::State {
+  fs::path folder;
+  // A rewrite that waits to be moved in place: its files count first.
+  std::optional<fs::path> update;
+  StoreManifest manifest;
+  std::vector<size_t> first_row;  // of each shard, and the number of all rows at the end
+  std::vector<std::string> ids;
+  std::vector<int64_t> labels;
+
+  fs::path file(const std::string& name) const {
+    return update && fs::exists(*update / name) ? *update / name : folder / name;
+  }
+
+  void open(const fs::path& path, bool allow_partial);
+
+  store::BlockFile open_block(const StoreBlock& block, size_t position) const {
+    const StoreShard& shard = manifest.shards[position];
+    const fs::path path = file(store::block_file(block.name, shard.index));
+    store::BlockFile opened = store::open_block(path);
+    const View<const float>& values = opened.values;
+    if (values.rows != shard.rows || values.cols != block.width ||
+        opened.type != manifest.spec.type) {
+      fail(fmt::format("expected {} x {} {}, found {} x {} {}", shard.rows, block.width,
+                       to_string(manifest.spec.type), values.rows, values.cols,
+                       to_string(opened.type)),
+           path.string(), "restore this file, or delete it and extract again");
+    }
+    return opened;
+  }
+};
+
+bool is_store(const fs::path& folder) {
+  std::error_code ignored;  // what cannot be looked at is no store
+  if (!fs::is_regular_file(folder / store::kManifest, ignored)) return false;
+  try {
+    parse_manifest(store::read_text(folder / store::kManifest), folder.string());
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Store::Store() : state_(std::make_unique<State>()) {}
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+Store::~Store() = default;
+
+Store Store::open(const fs::path& folder, bool allow_partial) {
+  Store opened;
+  store::guarded([&] { opened.state_->open(folder, allow_partial); });
+  return opened;
+}
+
+void Store::State::open(const fs::path& path, bool allow_partial) {
+  folder = path;
+  if (!fs::exists(folder / store::kManifest)) {
+    fail("no manifest.json: this is not a feature store", folder.string(),
+         "give the folder that 'fungi extract' wrote");
+  }
+  update = store::pending_commit(folder);
+  const fs::path file_name = file(store::kManifest);
+  manifest = parse_manifest(store::read_text(file_name), file_name.string());
+  if (!manifest.complete && !allow_partial) {
+    fail("the extraction was not finished", folder.string(),
+         "repeat the 'fungi extract' command: it goes on where it stopped");
+  }
+  first_row.push_back(0);
+  for (const StoreShard& shard : manifest.shards) {
+    const fs::path rows_path = file(store::rows_file(shard.index));
+    std::vector<store::Row> rows = store::read_rows(rows_path);
+    if (rows.size() != shard.rows) {
+      fail(fmt::format("expected {} rows, found {}", shard.rows, rows.size()), rows_path.string(),
+           "restore this file, or delete it and extract again");
+    }
+    for (store::Row& row : rows) {
+      const auto classes = static_cast<int64_t>(manifest.classes.size());
+      if (row.label < -1 || (classes > 0 && row.label >= classes)) {
+        fail(fmt::format("the label {} of '{}' has no class", row.label, row.id),
+             rows_path.string());
+      }
+      ids.push_back(std::move(row.id));
+      labels.push_back(row.label);
+    }
+    first_row.push_back(ids.size());
+  }
+}
+
+const fs::path& Store::folder() const { return state_->folder; }
+const StoreManifest& Store::manifest() const { return state_->manifest; }
+size_t Store::rows() const { return state_->ids.size(); }
+const std::vector<std::string>& Store::ids() const { return state_->ids; }
+const std::vector<int64_t>& Store::labels() const { return state_->labels; }
+const std::vector<std::string>& Store::classes() const { return state_->manifest.classes; }
+size_t Store::shards() const { return state_->manifest.shards.size(); }
+
+std::string Store::class_name(size_t row) const {
+  const int64_t label = labels().at(row);
+  if (label < 0) return "";
+  return classes().empty() ? std::to_string(label) : classes()[static_cast<size_t>(label)];
+}
+
+std::vector<StoreBlock> Store::select(std::string_view features) const {
+  const std::vector<StoreBlock>& all = manifest().spec.blocks;
+  if (features.empty() || features == "all") return all;
+  std::vector<StoreBlock> chosen;
+  while (true) {
+    const size_t plus = features.find('+');
+    const std::string_view name = features.substr(0, plus);
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const StoreBlock& block) { return block.name == name; });
+    if (found == all.end()) {
+      fail(fmt::format("there is no block '{}'; the store holds {}", name, names(all)),
+           folder().string(), "write block names with '+' between them");
+    }
+    chosen.push_back(*found);
+    if (plus == std::string_view::npos) return chosen;
+    features.remove_prefix(plus + 1);
+  }
+}
+
+void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
+                 View<float> out) const {
+  size_t width = 0;
+  for (const StoreBlock& block : blocks) width += block.width;
+  if (out.cols != width || first > rows() || out.rows > rows() - first) {
+    fail(fmt::format("asked for rows {} to {} and {} columns; there are {} rows and {} columns",
+                     first, first + out.rows, out.cols, rows(), width),
+         folder().string());
+  }
+  const std::vector<size_t>& starts = state_->first_row;
+  for (size_t shard = 0; shard + 1 < starts.size(); ++shard) {
+    const size_t begin = std::max(first, starts[shard]);
+    const size_t end = std::min(first + out.rows, starts[shard + 1]);
+    if (begin >= end) continue;
+    size_t column = 0;
+    for (const StoreBlock& block : blocks) {
+      View<float> part(out.row(begin - first) + column, end - begin, block.width, out.stride);
+      const store::BlockFile file = state_->open_block(block, shard);
+      for (size_t i = begin; i < end; ++i) {
+        std::copy_n(file.values.row(i - starts[shard]), block.width, part.row(i - begin));
+      }
+      if (normalise) normalise_rows(part);
+      column += block.width;
+    }
+  }
+}
+
+FeatureSet Store::load(std::string_view features, bool normalise) const {
+  FeatureSet set{ids(), labels(), classes(), select(features), {}};
+  size_t width = 0;
+  for (const StoreBlock& block : set.blocks) width += block.width;
+  set.features = Matrix<float>(rows(), width);
+  read(set.blocks, normalise, 0, set.features);
+  return set;
+}
+
+Store::Mapped Store::map(std::string_view block, size_t shard) const {
+  const StoreBlock chosen = select(block).at(0);
+  if (shard >= shards()) {
+    fail(fmt::format("asked for shard {} of {}", shard, shards()), folder().string());
+  }
+  store::BlockFile file = state_->open_block(chosen, shard);
+  return {file.values, state_->first_row[shard], std::move(file.owner)};
+}
+
+bool Store::has_state(std::string_view name) const {
+  const auto& all = manifest().state;
+  return std::any_of(all.begin(), all.end(), [&](const StoreState& s) { return s.name == name; });
+}
+
+Matrix<float> Store::state(std::string_view name) const {
+  for (const StoreState& array : manifest().state) {
+    if (array.name == name) return store::read_state(folder(), array);
+  }
+  fail(fmt::format("there is no state '{}'", name), folder().string());
+}
+
+}  // namespace fungi

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels of one store in the numbers of another: two splits list their classes on their own, so
+// numbers alone do not tell.
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "fungi/base/error.h"
+#include "fungi/feature/store.h"
+
+namespace fungi {
+namespace {
+
+std::vector<int64_t> align(const std::vector<std::string>& classes,
+                           const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& other, bool allow_unknown,
+                           const std::string& place) {
+  if (classes.empty() != other.empty()) {
+    fail("one data set has class names and the other only numbers", place,
+         "extract both with class names, or both without");
+  }
+  if (classes.empty()) return labels;
+  std::unordered_map<std::string, int64_t> number;
+  for (size_t i = 0; i < classes.size(); ++i) number.emplace(classes[i], static_cast<int64_t>(i));
+  std::vector<int64_t> translated(other.size(), -1), aligned;
+  for (size_t i = 0; i < other.size(); ++i) {
+    if (const auto found = number.find(other[i]); found != number.end())
+      translated[i] = found->second;
+  }
+  aligned.reserve(labels.size());
+  for (int64_t label : labels) {
+    const int64_t there = label < 0 ? -1 : translated[static_cast<size_t>(label)];
+    if (label >= 0 && there < 0 && !allow_unknown) {
+      fail(fmt::format("the class '{}' is not among the {} classes of the training data",
+                       other[static_cast<size_t>(label)], classes.size()),
+           place, "use splits of the same data set");
+    }
+    aligned.push_back(there);
+  }
+  return aligned;
+}
+
+}  // namespace
+
+std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const FeatureSet& other,
+                                  bool allow_unknown) {
+  return align(classes, other.labels, other.classes, allow_unknown, "labels");
+}
+
+std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const Store& other,
+                                  bool allow_unknown) {
+  return align(classes, other.labels(), other.classes(), allow_unknown, other.folder().string());
+}
+
+}  // namespace fungi

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// StoreWriter::plan: which shards may stay, which rows can be copied, what has to be computed, and
+// where new shards go. If all shards that are there fit the data set, new ones are added beside
+// them; otherwise the store is rewritten in a folder of its own (store_update.h), so that the old
+// one stays whole until the new one is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "fungi/base/error.h"
+#include "fungi/feature/store_session.h"
+#include "fungi/feature/store_text.h"
+#include "fungi/feature/store_update.h"
+
+namespace fungi {
+namespace {
+
+using store::Row;
+
+struct Loose {
+  size_t shard;
+  std::vector<Row> rows;
+};
+
+// Goes through the shards of one folder: use(shard, rows) for those that are whole; the others are
+// forgotten.
+template <class Use>
+void for_each_whole_shard(const store::Files& files, const store::Path& folder,
+                          const StoreSpec& spec, const Use& use) {
+  for (size_t shard : store::list_shards(folder)) {
+    std::vector<Row> rows = store::read_rows(folder / store::rows_file(shard));
+    if (store::shard_is_whole(folder, spec, shard, rows.size())) {
+      use(shard, std::move(rows));
+    } else {
+      // A disk that lost power may hold such a shard. It is computed again, and until that is done
+      // no rows file may stand beside block files of another make.
+      files.remove(folder / store::rows_file(shard));
+    }
+  }
+}
+
+void require_no_lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
+                          const std::string& place) {
+  if (loose.empty()) return;
+  std::unordered_set<std::string_view> wanted;
+  for (const StoreSample& sample : layout.samples) wanted.insert(sample.id);
+  size_t lost = 0;
+  std::string example;
+  for (const Loose& shard : loose) {
+    for (const Row& row : shard.rows) {
+      if (wanted.contains(row.id)) continue;
+      if (lost++ == 0) example = row.id;
+    }
+  }
+  if (lost > 0) {
+    fail(fmt::format("the store holds {} samples that the data set no longer has, e.g. '{}'", lost,
+                     example),
+         place, "--prune drops them; or write to another folder");
+  }
+}
+
+}  // namespace
+
+void StoreWriter::State::mark_shard(size_t shard, const std::vector<Row>& rows) {
+  size_t next = 0;
+  for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
+    const bool there = next < rows.size() && rows[next].id == layout.samples[i].id;
+    next += there;
+    failed[i] = !there;
+  }
+  shard_rows[shard] = rows.size();
+}
+
+void StoreWriter::State::find_shards() {
+  shard_rows.assign(layout.shards(), std::nullopt);
+  failed.assign(layout.samples.size(), false);
+  target = folder;
+  if (!manifest.planned) return;  // a new store
+
+  if (!options.retry_failed) {
+    for (auto& sample : store::read_failed(folder / store::kFailed))
+      failures.add(std::move(sample));
+  }
+  std::vector<Loose> loose;
+  for_each_whole_shard(files, folder, spec, [&](size_t shard, std::vector<Row> rows) {
+    if (store::matches(layout, shard, rows, failures)) {
+      mark_shard(shard, rows);
+    } else {
+      loose.push_back({shard, std::move(rows)});
+    }
+  });
+  if (!options.prune) require_no_lost_rows(layout, loose, folder.string());
+  for (const Loose& shard : loose) sources.add(folder, shard.shard, shard.rows);
+  if (!loose.empty()) target = store::next_update(folder);
+
+  // An unfinished rewrite is gone on with if all that it holds still fits; its rows are used in any
+  // case.
+  for (const store::Path& update : store::list_updates(folder)) {
+    for (auto& sample : store::read_failed(update / store::kFailed))
+      failures.add(std::move(sample));
+    std::vector<Loose> fitting;
+    bool fits = true;
+    for_each_whole_shard(files, update, spec, [&](size_t shard, std::vector<Row> rows) {
+      fits = fits && store::matches(layout, shard, rows, failures);
+      fitting.push_back({shard, std::move(rows)});
+    });
+    const bool chosen = fits && !in_place() && !std::filesystem::exists(target);
+    if (chosen) target = update;
+    for (const Loose& shard : fitting) {
+      if (chosen) {
+        mark_shard(shard.shard, shard.rows);
+      } else {
+        sources.add(update, shard.shard, shard.rows);
+      }
+    }
+  }
+}
+
+std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples,
+                                                std::vector<std::string> classes) {
+  if (!layout.samples.empty()) fail("plan() was called twice", "store writer");
+  layout = {std::move(samples), std::move(classes), options.shard_size};
+  layout.require_valid();
+  find_shards();
+
+  std::vector<StoreWork> works;
+  std::vector<size_t> ready;  // shards whose rows all exist somewhere
+  to_compute.assign(layout.shards(), 0);
+  for (size_t shard = 0; shard < layout.shards(); ++shard) {
+    if (shard_rows[shard]) continue;
+    StoreWork work{shard, {}};
+    for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
+      const StoreSample& sample = layout.samples[i];
+      if (!sources.find(sample) && !failures.find(sample)) work.samples.push_back(i);
+    }
+    to_compute[shard] = work.samples.size();
+    if (work.samples.empty()) {
+      ready.push_back(shard);
+    } else {
+      works.push_back(std::move(work));
+    }
+  }
+  auto& origins = manifest.origins;
+  if (!works.empty() && std::find(origins.begin(), origins.end(), origin) == origins.end()) {
+    origins.push_back(origin);
+  }
+  if (options.dry_run) return works;
+
+  if (!in_place()) {
+    files.make_folder(target);
+  } else if (!manifest.complete) {
+    manifest = current_manifest();
+    manifest.complete = false;
+    files.write(folder / store::kManifest, to_json(manifest));
+  }
+  // A kill may have cut the last line; what is appended must not be glued to it.
+  if (const auto path = target / store::kFailed; std::filesystem::exists(path)) {
+    std::string text;
+    for (const auto& sample : store::read_failed(path)) text += store::failed_line(sample);
+    if (text != store::read_text(path)) files.write(path, text);
+  }
+  for (size_t shard : ready) write_shard(shard, {}, {});
+  return works;
+}
+
+}  // namespace fungi

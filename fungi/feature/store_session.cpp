@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/feature/store_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "fungi/base/error.h"
+
+namespace fungi::store {
+
+Row Layout::row(size_t sample) const {
+  const StoreSample& s = samples[sample];
+  Row row{s.id, s.label, "", s.key};
+  if (s.label >= 0 && !classes.empty()) row.class_name = classes[static_cast<size_t>(s.label)];
+  return row;
+}
+
+void Layout::require_valid() const {
+  if (samples.empty()) fail("the data set holds no samples", "data set");
+  if (shards() > kMaxShards) {
+    fail(fmt::format("{} samples in shards of {} make {} shards; at most {} are possible",
+                     samples.size(), shard_size, shards(), kMaxShards),
+         "shard size", "make the shards larger");
+  }
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(samples.size());
+  for (const StoreSample& sample : samples) {
+    if (sample.id.empty()) fail("a sample has an empty id", "data set");
+    if (!seen.insert(sample.id).second) {
+      fail(fmt::format("two samples have the id '{}'", sample.id), "data set",
+           "ids name the rows of the store and must be unique");
+    }
+    const auto count = static_cast<int64_t>(classes.size());
+    if (sample.label < -1 || (!classes.empty() && sample.label >= count)) {
+      fail(fmt::format("the label {} of sample '{}' has no class: there are {} classes",
+                       sample.label, sample.id, count),
+           "data set");
+    }
+  }
+}
+
+const FailedSample* Failures::find(const StoreSample& sample) const {
+  const auto found = by_id_.find(sample.id);
+  return found != by_id_.end() && found->second.key == sample.key ? &found->second : nullptr;
+}
+
+bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,
+             const Failures& failures) {
+  if (shard >= layout.shards()) return false;
+  size_t next = 0;
+  for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
+    if (next < rows.size() && rows[next].id == layout.samples[i].id) {
+      if (rows[next] != layout.row(i)) return false;
+      ++next;
+    } else if (failures.find(layout.samples[i]) == nullptr) {
+      return false;
+    }
+  }
+  return next == rows.size();
+}
+
+void Sources::add(const Path& folder, size_t shard, const std::vector<Row>& rows) {
+  if (folders_.empty() || folders_.back() != folder) folders_.push_back(folder);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    by_id_.insert_or_assign(rows[i].id, Location{folders_.size() - 1, shard, i, rows[i].key});
+  }
+}
+
+const Sources::Location* Sources::find(const StoreSample& sample) const {
+  const auto found = by_id_.find(sample.id);
+  return found != by_id_.end() && found->second.key == sample.key ? &found->second : nullptr;
+}
+
+void Sources::read(const Location& location, const StoreBlock& block, float* out) {
+  auto found = open_.find(block.name);
+  if (found == open_.end() || found->second.folder != location.folder ||
+      found->second.shard != location.shard) {
+    BlockFile file = open_block(folders_[location.folder] / block_file(block.name, location.shard));
+    Open opened{location.folder, location.shard, std::move(file)};
+    found = open_.insert_or_assign(block.name, std::move(opened)).first;
+  }
+  const View<const float> values = found->second.file.values;
+  FUNGI_ASSERT(location.row < values.rows && values.cols == block.width);
+  std::copy_n(values.row(location.row), block.width, out);
+}
+
+}  // namespace fungi::store

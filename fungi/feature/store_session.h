@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a StoreWriter knows while it works: the data set cut into shards (Layout), rows that exist
+// somewhere already (Sources), and the writer's own state. Internal to the store.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fungi/feature/store_files.h"
+#include "fungi/feature/store_shards.h"
+#include "fungi/feature/store_writer.h"
+
+namespace fungi::store {
+
+// The data set in its order, cut into shards of `shard_size` consecutive samples.
+struct Layout {
+  std::vector<StoreSample> samples;
+  std::vector<std::string> classes;
+  size_t shard_size = 1;
+
+  size_t shards() const { return (samples.size() + shard_size - 1) / shard_size; }
+  size_t first(size_t shard) const { return shard * shard_size; }
+  size_t last(size_t shard) const { return std::min(samples.size(), (shard + 1) * shard_size); }
+  Row row(size_t sample) const;  // what its line in the rows file says
+
+  // Error: no samples, an id twice or empty, a label without class, too many shards.
+  void require_valid() const;
+};
+
+// Failures by sample id. A recorded failure counts for a sample only while the content key is the
+// same.
+class Failures {
+ public:
+  void add(FailedSample sample) { by_id_[sample.id] = std::move(sample); }
+  const FailedSample* find(const StoreSample& sample) const;
+
+ private:
+  std::unordered_map<std::string, FailedSample> by_id_;
+};
+
+// Whether these rows, with the recorded failures, are exactly what the layout wants in this shard.
+bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,
+             const Failures& failures);
+
+// Rows of shards that cannot stay as they are, to be copied into new ones.
+class Sources {
+ public:
+  struct Location {
+    size_t folder, shard, row;
+    std::string key;
+  };
+  void add(const Path& folder, size_t shard, const std::vector<Row>& rows);
+  const Location* find(const StoreSample& sample) const;
+  void read(const Location& location, const StoreBlock& block, float* out);
+
+ private:
+  struct Open {
+    size_t folder, shard;
+    BlockFile file;
+  };
+  std::vector<Path> folders_;
+  std::unordered_map<std::string, Location> by_id_;
+  // By block. Rows mostly come in order, so that one open file for each is enough.
+  std::unordered_map<std::string, Open> open_;
+};
+
+}  // namespace fungi::store
+
+namespace fungi {
+
+struct StoreWriter::State {
+  std::filesystem::path folder;
+  StoreSpec spec;
+  StoreOptions options;
+  store::Files files;
+  store::Lock lock;
+  StoreManifest manifest;          // the folder's own, as it stands on disk
+  std::vector<StoreState> arrays;  // state: the manifest's, or what was put before plan()
+  StoreOrigin origin;              // of this run
+
+  // From plan() on.
+  store::Layout layout;
+  std::filesystem::path target;  // where new shards go: the folder itself, or a rewrite beside it
+  std::vector<std::optional<size_t>> shard_rows;  // of each shard; empty: not there yet
+  std::vector<bool> failed;                       // by sample, for shards that are there
+  std::vector<size_t> to_compute;                 // by shard: how many samples
+  store::Failures failures;
+  store::Sources sources;
+
+  bool in_place() const { return target == folder; }
+
+  void open();                                       // store_writer.cpp
+  void take_over_state(const StoreManifest& other);  // of options.like
+  std::vector<StoreWork> plan(std::vector<StoreSample> samples,
+                              std::vector<std::string> classes);  // store_plan.cpp
+  void find_shards();  // fills shard_rows, sources, failures, target
+  void mark_shard(size_t shard, const std::vector<store::Row>& rows);
+  void put(const StoreWork& work, const StoreRows& rows);  // store_put.cpp
+  void write_shard(size_t shard, const StoreWork& work, const StoreRows& rows);
+  StoreManifest current_manifest() const;  // store_finish.cpp
+  StoreTotals finish();
+};
+
+}  // namespace fungi

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a feature store (docs/formats.md) so that a run may be killed at any moment and repeated:
+// finished shards stay, and the folder ends up with the bytes of an undisturbed run. One writer per
+// folder, one thread at a time.
+//
+//   StoreWriter writer(folder, spec);       // creates the store, or goes on with it, or throws
+//   writer.put_state("kl-head", head);      // what is needed to repeat the run on other data
+//   for (const StoreWork& work : writer.plan(samples, classes)) writer.put(work, compute(work));
+//   writer.finish();                        // also after an interruption
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/feature/manifest.h"
+
+namespace fungi {
+
+struct StoreSample {
+  std::string id;        // unique in the data set; any bytes
+  int64_t label = -1;    // index into the classes; -1: none
+  std::string key = {};  // says that the content changed (e.g. its size in bytes); empty: never
+};
+
+struct StoreOptions {
+  size_t shard_size = 512;  // samples per shard: what a kill can cost, and how many files there are
+  bool overwrite = false;   // throw away what the folder holds and start again
+  bool prune = false;       // drop rows whose samples have left the data set; otherwise an Error
+  bool retry_failed = false;  // compute recorded failures again; otherwise they stay recorded
+  bool dry_run = false;       // check everything and plan, but change nothing on disk
+  // Another store: the same settings are required, and its state is taken over.
+  std::filesystem::path like = {};
+  // Called before each change on disk; for tests.
+  std::function<void(const char* step)> on_step = {};
+};
+
+// One shard to compute: indices into the data set, ascending. Samples whose rows are known already
+// are not listed.
+struct StoreWork {
+  size_t shard = 0;
+  std::vector<size_t> samples;
+};
+
+struct StoreFailure {
+  size_t position = 0;        // in StoreWork::samples
+  std::string stage, reason;  // e.g. "decode", "the JPEG ends early"
+};
+
+// The outcome: for each block of the spec a matrix [work.samples.size(), width]; rows named in
+// `failures` are ignored. A row that holds a value which is not finite (or too large for float16)
+// becomes a failure of the stage "store".
+struct StoreRows {
+  std::vector<Matrix<float>> blocks;
+  std::vector<StoreFailure> failures;
+};
+
+struct StoreTotals {
+  size_t samples = 0, rows = 0, failed = 0, missing = 0;  // missing: still to be computed
+  bool complete = false;
+};
+
+class StoreWriter {
+ public:
+  // Errors: a folder that holds something else, other settings, another writer at work, a disk that
+  // refuses.
+  StoreWriter(std::filesystem::path folder, StoreSpec spec, StoreOptions options = {});
+  StoreWriter(StoreWriter&&) noexcept;
+  ~StoreWriter();  // leaves the folder as it is; what was put stays
+
+  // State is fixed once plan() has run: a resumed store, or one made with `like`, has it from the
+  // start, and putting something else under the same name is then an Error.
+  std::vector<std::string> state_names() const;
+  bool has_state(std::string_view name) const;
+  Matrix<float> state(std::string_view name) const;
+  void put_state(const std::string& name, View<const float> values);
+
+  // Compares the data set with what is there and returns what has to be computed. Rows of a data
+  // set that grew, shrank (prune) or was reordered are reused and rewritten in the new order; the
+  // old store stays valid until finish().
+  std::vector<StoreWork> plan(std::vector<StoreSample> samples, std::vector<std::string> classes);
+
+  // Writes one shard. After an Error (disk full) nothing written before is lost, and put may be
+  // tried again.
+  void put(const StoreWork& work, const StoreRows& rows);
+
+  // Writes failures and manifest; complete only when every shard has been put.
+  StoreTotals finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fungi

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What image.cpp and the three decoders (jpeg.cpp, png.cpp, webp.cpp) say to each other; nobody
+// else includes it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "fungi/input/image.h"
+
+namespace fungi::codec {
+
+struct Decoded {
+  Image image;
+  int orientation = 1;  // EXIF value 1..8; read only when options.exif_orientation asks for it
+};
+
+Decoded decode_jpeg(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_webp(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+
+// An image of that size, zero-filled; Error when a side is zero or the limit is exceeded.
+Image allocate(uint64_t width, uint64_t height, std::string_view name, const DecodeOptions&);
+
+// Orientation (1..8) out of an EXIF block, with or without its "Exif\0\0" prefix; 1 when there is
+// none.
+int exif_orientation(std::span<const uint8_t> block);
+
+[[noreturn]] void fail_truncated(std::string_view format, std::string_view name,
+                                 std::string_view detail);
+[[noreturn]] void fail_corrupt(std::string_view format, std::string_view name,
+                               std::string_view detail);
+
+}  // namespace fungi::codec

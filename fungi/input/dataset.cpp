@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kind of data set lies at a path, and what all kinds share.
+#include "fungi/input/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <set>
+#include <system_error>
+#include <unordered_set>
+
+#include "fungi/base/error.h"
+#include "fungi/input/dataset_parts.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace dataset;
+
+constexpr std::array<std::pair<const char*, DatasetKind>, 7> kKinds = {
+    {{"auto", DatasetKind::automatic},
+     {"classes", DatasetKind::classes},
+     {"flat", DatasetKind::flat},
+     {"list", DatasetKind::list},
+     {"tar", DatasetKind::tar},
+     {"cifar", DatasetKind::cifar},
+     {"idx", DatasetKind::idx}}};
+
+bool one_of(std::string_view text, std::initializer_list<std::string_view> choices) {
+  return std::find(choices.begin(), choices.end(), text) != choices.end();
+}
+
+DatasetKind kind_of_file(const fs::path& file) {
+  const std::string ext = extension(file), name = file.filename().string();
+  if (is_tar_extension(ext)) return DatasetKind::tar;
+  if (name.find("idx3-ubyte") != std::string::npos) return DatasetKind::idx;
+  if (one_of(ext, {"csv", "tsv", "jsonl", "ndjson", "txt", "lst"})) return DatasetKind::list;
+  if (ext == "bin") return DatasetKind::cifar;
+  if (is_image_extension(ext)) return DatasetKind::flat;
+  fail(fmt::format("expected a data set, found a file '{}' of unknown kind", name), file.string(),
+       "give a folder of images, a .csv/.tsv/.jsonl list, .tar shards, CIFAR .bin or IDX files, or "
+       "name the kind");
+}
+
+// Images anywhere win over archives lying beside them.
+DatasetKind kind_of_folder(const fs::path& folder) {
+  DatasetKind packed = DatasetKind::automatic;
+  for (const fs::path& file : list_folder(folder)) {
+    const std::string ext = extension(file), name = file.filename().string();
+    if (is_image_extension(ext)) return DatasetKind::automatic;
+    if (packed != DatasetKind::automatic || fs::is_directory(file)) continue;
+    if (is_tar_extension(ext)) packed = DatasetKind::tar;
+    if (name.find("idx3-ubyte") != std::string::npos) packed = DatasetKind::idx;
+    if (ext == "bin" && (name.starts_with("data_batch") ||
+                         one_of(name, {"train.bin", "test.bin", "test_batch.bin"})))
+      packed = DatasetKind::cifar;
+  }
+  return packed == DatasetKind::automatic || contains_image(folder) ? DatasetKind::automatic
+                                                                    : packed;
+}
+
+}  // namespace
+
+const char* to_string(DatasetKind kind) {
+  for (const auto& [name, value] : kKinds)
+    if (value == kind) return name;
+  return "unknown";
+}
+
+DatasetKind parse_dataset_kind(std::string_view name) {
+  std::string choices;
+  for (const auto& [text, kind] : kKinds) {
+    if (name == text) return kind;
+    choices += (choices.empty() ? "" : ", ") + std::string(text);
+  }
+  fail(fmt::format("expected one of {}, found '{}'", choices, name), "kind of data set");
+}
+
+void Dataset::finish(DatasetKind kind, const fs::path& place) {
+  kind_ = kind;
+  FUNGI_ASSERT(ids_.size() == labels_.size());
+  if (ids_.empty())
+    fail(fmt::format("expected images, found {}", describe(ignored_)), place.string(),
+         "give a folder that holds .jpg, .png or .webp files, or name the kind of data set");
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& id : ids_)
+    if (!seen.insert(id).second)
+      fail(fmt::format("sample id '{}' occurs twice", id), place.string(),
+           "ids name rows of the result: remove the second one");
+}
+
+Image Dataset::image(size_t i, const DecodeOptions& options) const {
+  return decode_image(read(i), id(i), options);
+}
+
+Sample Dataset::load(size_t i, const DecodeOptions& options) const {
+  return {id(i), label(i), image(i, options)};
+}
+
+std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
+  const fs::file_status status = fs::status(path);
+  if (!fs::exists(status)) fail("there is no such file or folder", path.string(), "check the path");
+  DatasetOptions chosen = options;
+  if (chosen.kind == DatasetKind::automatic)
+    chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);
+  switch (chosen.kind) {
+    case DatasetKind::list:
+      return open_list(path, chosen);
+    case DatasetKind::tar:
+      return open_tar(path, chosen);
+    case DatasetKind::cifar:
+      return open_cifar(path, chosen);
+    case DatasetKind::idx:
+      return open_idx(path, chosen);
+    default:
+      return open_folder(path, chosen);
+  }
+} catch (const fs::filesystem_error& error) {
+  fail(error.code().message(), error.path1().empty() ? path.string() : error.path1().string(),
+       "check the path and its permissions");
+}
+
+namespace dataset {
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  return text;
+}
+
+std::string extension(const fs::path& file) {
+  const std::string name = lower(file.filename().string());
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0) return "";
+  if (dot >= 4 && name.compare(dot - 4, 4, ".tar") == 0) return name.substr(dot - 3);
+  return name.substr(dot + 1);
+}
+
+bool is_image_extension(std::string_view ext) {
+  return one_of(ext, {"jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "gif", "tif", "tiff",
+                      "ppm", "pgm", "heic", "heif", "avif", "jxl", "jp2"});
+}
+
+bool is_tar_extension(std::string_view ext) {
+  return one_of(ext, {"tar", "tgz", "tar.gz", "tar.zst", "tar.xz", "tar.bz2", "tar.lz4"});
+}
+
+bool is_hidden(const fs::path& file) { return file.filename().string().starts_with('.'); }
+
+std::vector<fs::path> list_folder(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error))
+    if (!is_hidden(it->path())) entries.push_back(it->path());
+  if (error)
+    fail(fmt::format("cannot read the folder: {}", error.message()), folder.string(),
+         "check its permissions");
+  std::sort(entries.begin(), entries.end(),
+            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+  return entries;
+}
+
+std::string describe(const std::map<std::string, size_t>& by_extension) {
+  std::string text;
+  for (const auto& [ext, count] : by_extension)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                        ext.empty() ? "without extension" : "." + ext);
+  return text.empty() ? "no files" : "only other files (" + text + ")";
+}
+
+std::vector<std::string> number_labels(const std::vector<std::string>& texts,
+                                       const std::vector<std::string>& fixed_names,
+                                       const std::string& place, std::vector<int>& labels) {
+  labels.assign(texts.size(), -1);
+  const auto as_numbers = [&](int limit) {
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const char* end = texts[i].data() + texts[i].size();
+      if (texts[i].empty()) continue;
+      const auto result = std::from_chars(texts[i].data(), end, labels[i]);
+      if (result.ec != std::errc() || result.ptr != end || labels[i] < -1 || labels[i] >= limit)
+        return false;
+    }
+    return true;
+  };
+  if (fixed_names.empty() && as_numbers(std::numeric_limits<int>::max())) return {};
+  std::vector<std::string> names = fixed_names;
+  if (names.empty()) {
+    std::set<std::string> found(texts.begin(), texts.end());
+    found.erase("");
+    names.assign(found.begin(), found.end());
+  }
+  std::map<std::string_view, int> numbers;
+  for (size_t k = 0; k < names.size(); ++k) numbers.emplace(names[k], int(k));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto found = numbers.find(texts[i]);
+    labels[i] = found == numbers.end() ? -1 : found->second;
+    if (texts[i].empty() || found != numbers.end()) continue;
+    if (as_numbers(int(names.size())))
+      return names;  // names were given, but the source speaks in numbers
+    fail(fmt::format("class '{}' is not among the {} given classes", texts[i], names.size()), place,
+         "use the classes of the training split in both places");
+  }
+  return names;
+}
+
+bool is_path_name(std::string_view name) {
+  return one_of(name, {"path", "file", "filename", "file_name", "filepath", "file_path", "image",
+                       "image_path"});
+}
+
+bool is_label_name(std::string_view name) {
+  return one_of(name, {"label", "class", "target", "category", "cls"});
+}
+
+}  // namespace dataset
+}  // namespace fungi

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data set: a fixed, deterministic order of samples with stable ids and labels, whose pixels are
+// read on demand. Opening reads names and labels only. Everything const is safe to call from
+// several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fungi/input/image.h"
+#include "fungi/input/sample.h"
+
+namespace fungi {
+
+enum class DatasetKind {
+  automatic,  // told by the path: see open_dataset
+  classes,  // folder/<class>/**/<image>; order and numbers of torchvision's ImageFolder; id = path
+            // below the folder
+  flat,     // every image below the folder (or one image file), without labels; id = path below the
+            // folder
+  list,     // .csv, .tsv, .jsonl or plain text naming files and labels; id = the path as the list
+            // writes it
+  tar,  // .tar[.gz|.zst|...] or a folder of them; <key>.jpg with <key>.cls or <key>.json; id = key
+  cifar,  // CIFAR-10/100 binary version, a file or its folder; id = <file>/<number>
+  idx,    // MNIST's idx3-ubyte images beside idx1-ubyte labels, plain or gzipped; id =
+          // <prefix>/<number>
+};
+
+const char* to_string(DatasetKind kind);
+DatasetKind parse_dataset_kind(std::string_view name);  // throws Error naming the choices
+
+struct DatasetOptions {
+  DatasetKind kind = DatasetKind::automatic;
+  // "train" or "test". A folder of images: the sub-folder of that name; CIFAR and IDX: the files of
+  // that split. Empty: everything.
+  std::string split = {};
+  // Number of a class = its place in this list, e.g. the list of the training split. Another name
+  // is an Error. Empty: the sorted names found here.
+  std::vector<std::string> class_names = {};
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  size_t size() const noexcept { return ids_.size(); }
+  const std::string& id(size_t i) const { return ids_.at(i); }
+  int label(size_t i) const { return labels_.at(i); }  // -1: none
+  // Names of the classes by number; empty when there are no labels or the source gives bare
+  // numbers.
+  const std::vector<std::string>& class_names() const noexcept { return class_names_; }
+  DatasetKind kind() const noexcept { return kind_; }
+  // Files that were left out since they are no images: lower-case extension (or "") -> how many.
+  const std::map<std::string, size_t>& ignored() const noexcept { return ignored_; }
+
+  // The stored bytes of a sample: an encoded image file, or the raw record of CIFAR and IDX.
+  virtual std::vector<uint8_t> read(size_t i) const = 0;
+  // Its pixels. Throws Error, with the id as its place, when the bytes are no image.
+  virtual Image image(size_t i, const DecodeOptions& options = {}) const;
+  Sample load(size_t i, const DecodeOptions& options = {}) const;
+
+ protected:
+  Dataset() = default;
+  // Checks what every data set promises: at least one sample, no id twice. Called last by each
+  // opener.
+  void finish(DatasetKind kind, const std::filesystem::path& place);
+
+  std::vector<std::string> ids_;
+  std::vector<int> labels_;
+  std::vector<std::string> class_names_;
+  std::map<std::string, size_t> ignored_;
+
+ private:
+  DatasetKind kind_ = DatasetKind::automatic;
+};
+
+// Opens what lies at `path`. Automatic choice, for a file: by its name (.csv .tsv .jsonl .ndjson
+// .txt .lst; .tar*; .bin; *idx3-ubyte*; an image); for a folder: images anywhere below -> classes
+// if some lie in sub-folders, else flat; no images -> tar, CIFAR or IDX files directly inside. In a
+// folder with both class folders and loose images the automatic choice keeps the loose ones, with
+// label -1; `classes` leaves them out, as torchvision does. Hidden files are never seen. Image
+// files of formats that cannot be decoded are samples too: they fail one by one, with a reason,
+// rather than vanish.
+std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path,
+                                      const DatasetOptions& options = {});
+
+}  // namespace fungi

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of image files: one folder per class, or all together (SPEC 5.1 data are of the first
+// kind).
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+#include <tuple>
+
+#include "fungi/base/error.h"
+#include "fungi/input/dataset_parts.h"
+
+namespace fungi::dataset {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Found {
+  std::string top;     // first folder below the root; empty for loose files
+  std::string folder;  // path of the file's folder below the root, with '/'
+  std::string name;
+};
+
+class Walk {
+ public:
+  explicit Walk(fs::path root) : root_(std::move(root)) {}
+
+  // Gathers the images below `folder`. Links to folders are followed, except into a folder that is
+  // being walked.
+  void visit(const fs::path& folder, const std::string& top, const std::string& below) {
+    struct stat status;
+    if (::stat(folder.c_str(), &status) != 0)
+      fail(fmt::format("cannot read the folder: {}", std::generic_category().message(errno)),
+           folder.string());
+    const auto self = std::make_pair(status.st_dev, status.st_ino);
+    if (!inside_.insert(self).second) return;
+    for (const fs::path& entry : list_folder(folder)) {
+      if (only_first && !found.empty()) break;
+      const std::string name = entry.filename().string();
+      std::error_code ignored;
+      const fs::file_status kind = fs::status(entry, ignored);
+      if (fs::is_directory(kind)) {
+        if (below.empty()) tops.push_back(name);
+        visit(entry, top.empty() ? name : top, below.empty() ? name : below + "/" + name);
+      } else if (fs::is_regular_file(kind) ||
+                 !fs::exists(kind)) {  // a dangling link fails when it is read
+        if (is_image_extension(extension(entry)))
+          found.push_back({top, below, name});
+        else
+          ++others[extension(entry)];
+      }
+    }
+    inside_.erase(self);
+  }
+  void start() { visit(root_, "", ""); }
+
+  bool only_first = false;  // stop at the first image
+  std::vector<Found> found;
+  std::vector<std::string> tops;  // folders directly below the root, sorted
+  std::map<std::string, size_t> others;
+
+ private:
+  fs::path root_;
+  std::set<std::pair<dev_t, ino_t>> inside_;
+};
+
+class FolderDataset final : public Dataset {
+ public:
+  FolderDataset(const fs::path& root, const DatasetOptions& options) : root_(root) {
+    Walk walk(root);
+    walk.start();
+    ignored_ = std::move(walk.others);
+    std::vector<Found>& found = walk.found;
+    // torchvision: classes by name, then folders by their whole path, then files.
+    const bool flat = options.kind == DatasetKind::flat;
+    std::sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
+      return std::tie(a.top, a.folder, a.name) < std::tie(b.top, b.folder, b.name);
+    });
+    const bool labelled = !flat && std::any_of(found.begin(), found.end(),
+                                               [](const Found& f) { return !f.top.empty(); });
+    if (options.kind == DatasetKind::classes) {
+      const auto loose = [](const Found& f) { return f.top.empty(); };
+      for (const Found& f : found)
+        if (loose(f)) ++ignored_[extension(f.name)];
+      std::erase_if(found, loose);
+    }
+    if (labelled) class_names_ = options.class_names.empty() ? walk.tops : options.class_names;
+    for (const Found& f : found) {
+      ids_.push_back(f.folder.empty() ? f.name : f.folder + "/" + f.name);
+      labels_.push_back(labelled && !f.top.empty() ? class_number(f.top) : -1);
+    }
+    finish(labelled ? DatasetKind::classes : DatasetKind::flat, root);
+  }
+
+  std::vector<uint8_t> read(size_t i) const override { return read_file_bytes(root_ / id(i)); }
+
+ private:
+  int class_number(const std::string& name) {
+    if (numbers_.empty())
+      for (size_t k = 0; k < class_names_.size(); ++k) numbers_.emplace(class_names_[k], int(k));
+    const auto at = numbers_.find(name);
+    if (at == numbers_.end())
+      fail(fmt::format("class folder '{}' is not among the {} given classes", name,
+                       class_names_.size()),
+           (root_ / name).string(), "use the class folders of the training split");
+    return at->second;
+  }
+
+  fs::path root_;
+  std::map<std::string, int> numbers_;
+};
+
+// One image file is a data set of one sample.
+class SingleFile final : public Dataset {
+ public:
+  explicit SingleFile(const fs::path& file) : file_(file) {
+    ids_ = {file.filename().string()};
+    labels_ = {-1};
+    finish(DatasetKind::flat, file);
+  }
+  std::vector<uint8_t> read(size_t) const override { return read_file_bytes(file_); }
+
+ private:
+  fs::path file_;
+};
+
+}  // namespace
+
+bool contains_image(const fs::path& folder) {
+  Walk walk(folder);
+  walk.only_first = true;
+  walk.start();
+  return !walk.found.empty();
+}
+
+std::unique_ptr<Dataset> open_folder(const fs::path& path, const DatasetOptions& options) {
+  if (!fs::is_directory(path)) {
+    if (options.kind == DatasetKind::flat) return std::make_unique<SingleFile>(path);
+    fail("expected a folder with one folder per class, found a file", path.string());
+  }
+  const fs::path root = options.split.empty() ? path : path / options.split;
+  if (!fs::is_directory(root))
+    fail(fmt::format("there is no folder '{}' for that split", options.split), path.string(),
+         "give the folder of the split itself");
+  return std::make_unique<FolderDataset>(root, options);
+}
+
+}  // namespace fungi::dataset

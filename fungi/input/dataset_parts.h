@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the openers of the data set kinds share; only dataset*.cpp include it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fungi/input/dataset.h"
+
+namespace fungi::dataset {
+
+std::unique_ptr<Dataset> open_folder(const std::filesystem::path&, const DatasetOptions&);
+std::unique_ptr<Dataset> open_list(const std::filesystem::path&, const DatasetOptions&);
+std::unique_ptr<Dataset> open_tar(const std::filesystem::path&, const DatasetOptions&);
+std::unique_ptr<Dataset> open_cifar(const std::filesystem::path&, const DatasetOptions&);
+std::unique_ptr<Dataset> open_idx(const std::filesystem::path&, const DatasetOptions&);
+
+std::string lower(std::string text);  // ASCII letters only
+// Lower-case extension without the dot; "tar.gz" and its like count as one.
+std::string extension(const std::filesystem::path& file);
+bool is_image_extension(std::string_view extension);  // also of formats that we cannot decode
+bool is_tar_extension(std::string_view extension);
+bool is_hidden(const std::filesystem::path& file);
+
+// Entries of a folder, hidden ones left out, sorted by name (bytes).
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
+bool contains_image(const std::filesystem::path& folder);  // anywhere below
+// "12 .txt and 3 .csv files": for messages about folders without images.
+std::string describe(const std::map<std::string, size_t>& by_extension);
+
+// Numbers for label texts ("" = none: -1). With `fixed_names`: places in that list, or, where a
+// text is not in it, numbers below its size. Without: all whole numbers are taken as they are and
+// have no names; other texts are numbered in sorted order. Returns the list of names.
+std::vector<std::string> number_labels(const std::vector<std::string>& texts,
+                                       const std::vector<std::string>& fixed_names,
+                                       const std::string& place, std::vector<int>& labels);
+// Column and key names that mean the file or the label.
+bool is_path_name(std::string_view name);
+bool is_label_name(std::string_view name);
+
+}  // namespace fungi::dataset

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells formats apart, hands the bytes to their decoder and turns the result upright when asked to.
+#include "fungi/input/image.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "fungi/base/error.h"
+#include "fungi/input/codec.h"
+
+namespace fungi {
+namespace codec {
+
+constexpr const char* kSupported = "supported formats are JPEG, PNG and WebP";
+
+Image allocate(uint64_t width, uint64_t height, std::string_view name,
+               const DecodeOptions& options) {
+  if (width == 0 || height == 0)
+    fail(fmt::format("image of {}x{} pixels has nothing to show", width, height), std::string(name),
+         "remove or replace the file");
+  if (width > options.max_pixels / height)
+    fail(fmt::format("image of {}x{} pixels exceeds the limit of {} pixels", width, height,
+                     options.max_pixels),
+         std::string(name), "shrink the image, or raise DecodeOptions::max_pixels");
+  Image image{size_t(width), size_t(height), {}};
+  image.rgb.resize(image.width * image.height * 3);
+  return image;
+}
+
+void fail_truncated(std::string_view format, std::string_view name, std::string_view detail) {
+  fail(fmt::format("{} file is truncated: {}", format, detail), std::string(name),
+       "fetch the file again, or set DecodeOptions::allow_truncated to use what is there");
+}
+
+void fail_corrupt(std::string_view format, std::string_view name, std::string_view detail) {
+  fail(fmt::format("{} file cannot be decoded: {}", format, detail), std::string(name),
+       "check the file with another viewer; fetch or export it again");
+}
+
+}  // namespace codec
+
+namespace {
+
+bool starts_with(std::span<const uint8_t> bytes, std::string_view magic, size_t offset = 0) {
+  return bytes.size() >= offset + magic.size() &&
+         std::memcmp(bytes.data() + offset, magic.data(), magic.size()) == 0;
+}
+
+// What a file that we do not read looks like, for the error message.
+std::string describe_unknown(std::span<const uint8_t> bytes) {
+  using namespace std::string_view_literals;
+  struct Magic {
+    std::string_view bytes;
+    size_t offset;
+    const char* format;
+  };
+  static constexpr Magic kMagics[] = {{"GIF8", 0, "GIF"},
+                                      {"BM", 0, "BMP"},
+                                      {"II*\0"sv, 0, "TIFF"},
+                                      {"MM\0*"sv, 0, "TIFF"},
+                                      {"ftypavif", 4, "AVIF"},
+                                      {"ftypheic", 4, "HEIC"},
+                                      {"ftypmif1", 4, "HEIF"},
+                                      {"\0\0\0\x0cJXL "sv, 0, "JPEG XL"},
+                                      {"\xff\x0a", 0, "JPEG XL"},
+                                      {"\0\0\0\x0cjP  "sv, 0, "JPEG 2000"},
+                                      {"P6", 0, "PPM"},
+                                      {"P5", 0, "PGM"},
+                                      {"8BPS", 0, "Photoshop"},
+                                      {"\0\0\x01\0"sv, 0, "ICO"},
+                                      {"%PDF", 0, "PDF"},
+                                      {"PK\x03\x04", 0, "a ZIP archive"},
+                                      {"\x1f\x8b", 0, "gzip data"},
+                                      {"<svg", 0, "SVG"},
+                                      {"<?xml", 0, "XML"},
+                                      {"<!DOCTYPE", 0, "an HTML page"},
+                                      {"<html", 0, "an HTML page"}};
+  for (const Magic& magic : kMagics)
+    if (starts_with(bytes, magic.bytes, magic.offset)) return magic.format;
+  std::string hex;
+  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 8); ++i)
+    hex += fmt::format("{}{:02x}", i ? " " : "", bytes[i]);
+  return fmt::format("unknown data beginning with {}", hex);
+}
+
+// Moves every pixel to where EXIF orientation 2..8 wants it.
+Image upright(const Image& in, int orientation) {
+  const bool swap = orientation >= 5;
+  Image out{swap ? in.height : in.width, swap ? in.width : in.height, {}};
+  out.rgb.resize(in.rgb.size());
+  const size_t right = in.width - 1, bottom = in.height - 1;
+  for (size_t y = 0; y < out.height; ++y)
+    for (size_t x = 0; x < out.width; ++x) {
+      size_t u = swap ? y : x, v = swap ? x : y;  // source column and row
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        u = right - u;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        v = bottom - v;
+      std::memcpy(&out.rgb[3 * (y * out.width + x)], &in.rgb[3 * (v * in.width + u)], 3);
+    }
+  return out;
+}
+
+}  // namespace
+
+Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
+                   const DecodeOptions& options) {
+  if (bytes.empty())
+    fail("expected an image, found an empty file (0 bytes)", std::string(name),
+         "remove the file or fetch it again");
+  codec::Decoded decoded;
+  if (starts_with(bytes, "\xff\xd8\xff"))
+    decoded = codec::decode_jpeg(bytes, name, options);
+  else if (starts_with(bytes, "\x89PNG\r\n\x1a\n"))
+    decoded = codec::decode_png(bytes, name, options);
+  else if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
+    decoded = codec::decode_webp(bytes, name, options);
+  else
+    fail(fmt::format("expected an image, found {}", describe_unknown(bytes)), std::string(name),
+         fmt::format("{}; convert the file to one of them", codec::kSupported));
+  if (decoded.orientation == 1) return std::move(decoded.image);
+  return upright(decoded.image, decoded.orientation);
+}
+
+Image read_image(const std::filesystem::path& file, const DecodeOptions& options) {
+  return decode_image(read_file_bytes(file), file.string(), options);
+}
+
+std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file) {
+  const auto reason = [] { return std::generic_category().message(errno); };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    fail("expected a file, found a folder", file.string());
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "rb"),
+                                                               &std::fclose);
+  if (!stream) fail(fmt::format("cannot open the file: {}", reason()), file.string());
+  std::vector<uint8_t> bytes;
+  const auto size = std::filesystem::file_size(file, ignored);
+  if (!ignored) bytes.reserve(size + 1);  // one more, so that a regular file is read in one go
+  for (;;) {
+    const size_t old = bytes.size(), room = std::max<size_t>(bytes.capacity() - old, 1 << 16);
+    bytes.resize(old + room);
+    const size_t got = std::fread(bytes.data() + old, 1, room, stream.get());
+    bytes.resize(old + got);
+    if (got < room) break;
+  }
+  if (std::ferror(stream.get()))
+    fail(fmt::format("cannot read the file: {}", reason()), file.string());
+  return bytes;
+}
+
+}  // namespace fungi

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of a file -> 8-bit RGB pixels, the same bytes as Pillow's Image.open(f).convert("RGB")
+// (SPEC 3.1). First step of the flow: everything after it (resize, views, backbones) sees only this
+// struct. All functions are pure and safe to call from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace fungi {
+
+struct Image {
+  size_t width = 0, height = 0;
+  std::vector<uint8_t> rgb;  // height * width * 3, row-major, interleaved
+};
+
+struct DecodeOptions {
+  bool exif_orientation = false;  // turn the picture as its EXIF tag says; the references do not
+  bool allow_truncated = false;   // keep what a cut-off JPEG or PNG still holds; default: Error
+  // More pixels than this are refused before anything is allocated. The default is Pillow's: it
+  // warns above 1 GiB / 4 / 3 pixels and refuses above twice that.
+  size_t max_pixels = 178'956'970;
+};
+
+// Decodes a JPEG, PNG or WebP, told apart by their first bytes. Alpha is dropped, not blended;
+// 16-bit colour keeps its high byte; 16-bit grey is clipped at 255 (all three as Pillow does). Of
+// an animation the first frame is taken. `name` is used in errors only. Throws Error on anything
+// that is not a whole, supported image.
+Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
+                   const DecodeOptions& options = {});
+
+// The same from a file; the path is the name.
+Image read_image(const std::filesystem::path& file, const DecodeOptions& options = {});
+
+// The whole content of a file. Throws Error with the system's reason.
+std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file);
+
+}  // namespace fungi

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that an instruction-set file is made of. The file defines FUNGI_VECTOR_BYTES,
+// FUNGI_TILE_ROWS and FUNGI_TILE_DEPTH, includes this, and exports tables built by table_of(). All
+// the rest has internal linkage.
+#pragma once
+
+#include "fungi/kernel/attention_backward.h"
+#include "fungi/kernel/gemm.h"
+#include "fungi/kernel/tables.h"
+
+namespace fungi::kernel {
+namespace {
+
+inline double multiply_add_rounds(const float* random, size_t rounds) noexcept {
+  constexpr size_t kChains =
+      12;  // two units of latency four need eight; sixteen registers hold twelve
+  Floats total[kChains];
+  for (size_t c = 0; c < kChains; ++c) total[c] = load(random + c * kLanes);
+  Floats left = load(random + kChains * kLanes), right = load(random + (kChains + 1) * kLanes);
+  for (size_t i = 0; i < rounds; ++i) {
+    opaque(left);
+    opaque(right);
+#pragma GCC unroll 16
+    for (size_t c = 0; c < kChains; ++c) total[c] = fma(left, right, total[c]);
+  }
+  for (size_t c = 0; c < kChains; ++c) opaque(total[c]);
+  return double(rounds) * double(2 * kChains * kLanes);
+}
+
+// What tables with and without tiles have in common.
+template <class E>
+constexpr Kernel common_table(const char* name) {
+  Kernel t;
+  t.name = name;
+  t.precision = sizeof(E) == 4 ? Precision::f32 : Precision::bf16;
+  t.element_size = sizeof(E);
+  t.k_multiple = 64 / sizeof(E);
+  t.attention_backward = attention_backward<E>;
+  t.norm = norm<E>;
+  t.norm_backward = norm_backward;
+  t.activate = activate;
+  t.activate_backward = activate_backward;
+  t.softmax = softmax;
+  t.to_elements = to_elements<E>;
+  t.to_floats = to_floats<E>;
+  t.dot = dot;
+  return t;
+}
+
+template <class E>
+constexpr Kernel table_of(const char* name) {
+  Kernel t = common_table<E>(name);
+  t.packed_bytes = packed_bytes<E>;
+  t.pack = pack<E>;
+  t.gemm_scratch = gemm_scratch;
+  t.attention_scratch = attention_scratch;
+  t.gemm = gemm<E>;
+  t.attention = attention<E>;
+  t.multiply_add_rounds = multiply_add_rounds;
+  return t;
+}
+
+}  // namespace
+}  // namespace fungi::kernel

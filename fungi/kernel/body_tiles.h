@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The AMX table: the bf16 table of body.h with GEMM, attention and the ceiling on tiles.
+#pragma once
+
+#include "fungi/kernel/attention_tiles.h"
+#include "fungi/kernel/body.h"
+
+namespace fungi::kernel {
+namespace {
+
+inline double tile_multiply_add_rounds(const float* random, size_t rounds) noexcept {
+  alignas(64) bfloat16 tiles[4 * kTileElements];
+  for (size_t i = 0; i < 4 * kTileElements; i += kLanes)
+    store_elements(tiles + i, kLanes, load(random + i));
+  written();
+  tile_config();
+  tile_load<4>(tiles, 64);
+  tile_load<5>(tiles + kTileElements, 64);
+  tile_load<6>(tiles + 2 * kTileElements, 64);
+  tile_load<7>(tiles + 3 * kTileElements, 64);
+  for (size_t i = 0; i < rounds; ++i) {
+    tile_multiply<0, 4, 6>();
+    tile_multiply<1, 4, 7>();
+    tile_multiply<2, 5, 6>();
+    tile_multiply<3, 5, 7>();
+  }
+  tile_release();
+  return double(rounds) * double(4 * 2 * kTile * kTileElements);
+}
+
+constexpr Kernel tile_table(const char* name) {
+  Kernel t = common_table<bfloat16>(name);
+  t.packed_bytes = tile_packed_bytes;
+  t.pack = tile_pack;
+  t.gemm_scratch = tile_gemm_scratch;
+  t.attention_scratch = tile_attention_scratch;
+  t.gemm = tile_gemm;
+  t.attention = tile_attention;
+  t.multiply_add_rounds = tile_multiply_add_rounds;
+  return t;
+}
+
+}  // namespace
+}  // namespace fungi::kernel

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blocked GEMM driver: y = x · Wᵀ with W packed in panels once. A block of rows of x is copied
+// (as floats) to stay in L2; each panel block (kDepth x kPanel) stays in L1 while all rows pass;
+// the sums of a few panels stay in L1 until the epilogue takes them. No size here depends on where
+// a row stands, and k is always summed in the same blocks.
+#pragma once
+
+#include "fungi/kernel/epilogue.h"
+#include "fungi/kernel/micro_kernel.h"
+
+namespace fungi::kernel {
+namespace {
+
+constexpr size_t kChunk = 4 * kPanel;    // columns between two epilogues
+constexpr size_t kLongest = 4 * kDepth;  // of k at a time, so that many rows of x fit L2
+constexpr size_t kRowsBudget = FUNGI_L2_BYTES / 8 * 5;
+
+// How m rows and k columns of x are cut: into equal parts, as few as the budget allows. Only speed
+// depends on it.
+struct Cut {
+  size_t rows, depth;
+};
+constexpr Cut cut(size_t m, size_t k) {
+  const size_t all_rows = padded(m, kTileRows), all_depth = padded(k, kDepth);
+  if (all_rows * all_depth * sizeof(float) <= kRowsBudget) return {all_rows, all_depth};
+  const size_t slices = (k + kLongest - 1) / kLongest;
+  const size_t depth = padded((k + slices - 1) / slices, kDepth);
+  const size_t most = larger(kRowsBudget / (depth * kTileRows * sizeof(float)), 1) * kTileRows;
+  const size_t blocks = (m + most - 1) / most;
+  return {padded((m + blocks - 1) / blocks, kTileRows), depth};
+}
+
+inline size_t gemm_scratch(size_t m, size_t n, size_t k) noexcept {
+  const Cut c = cut(m, k);
+  return c.rows * (c.depth + (k > c.depth ? padded(n, kChunk) : kChunk)) * sizeof(float);
+}
+
+template <class E>
+size_t packed_bytes(size_t n, size_t k) noexcept {
+  return padded(n, kPanel) * k * sizeof(E);
+}
+
+FUNGI_INLINE void put(float* panel, size_t column, float value) { panel[column] = value; }
+FUNGI_INLINE void put(bfloat16* panel, size_t column, float value) {
+  const size_t word = column % kLanes, half = column / kLanes;
+  panel[2 * word + half].bits = narrow(all(value))[0];
+}
+
+template <class E>
+void pack(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
+          void* packed) noexcept {
+  const size_t n_step = transposed ? 1 : w_stride, k_step = transposed ? w_stride : 1;
+  for (size_t first = 0; first < n; first += kPanel) {
+    E* panel = static_cast<E*>(packed) + first * k;
+    for (size_t i = 0; i < k; ++i)
+      for (size_t j = 0; j < kPanel; ++j)
+        put(panel + i * kPanel, j, first + j < n ? w[(first + j) * n_step + i * k_step] : 0.0f);
+  }
+}
+
+// Rows of x as floats, cut into [depth block][row][kDepth].
+template <class E>
+void copy_rows(size_t rows, size_t k, const E* x, size_t x_stride, float* copy) {
+  for (size_t k0 = 0; k0 < k; k0 += kDepth, copy += rows * kDepth)
+    for (size_t i = 0; i < rows; ++i)
+      for_each_vector(smaller(kDepth, k - k0), [&](size_t j, size_t count) FUNGI_FORCE {
+        store(copy + i * kDepth + j, load_elements(x + i * x_stride + k0 + j, count));
+      });
+}
+
+// Rows [begin, end) of the panel block to come, into L2.
+template <class E>
+FUNGI_INLINE void prefetch(const E* panel, size_t begin, size_t end) {
+  constexpr size_t kLine = 64 / sizeof(E);
+  for (size_t i = begin * kPanel; i < end * kPanel; i += kLine) __builtin_prefetch(panel + i, 0, 2);
+}
+
+// One chunk of columns against one slice of k; sums [rows, kChunk].
+template <class E>
+void multiply_chunk(size_t rows, size_t cols, size_t depth, const float* a, const E* b,
+                    size_t b_stride, float* sums, bool add) {
+  const size_t tiles = (rows + kTileRows - 1) / kTileRows;
+  for (size_t j = 0; j < cols; j += kPanel, b += b_stride)
+    for (size_t k0 = 0; k0 < depth; k0 += kDepth) {
+      const size_t deep = smaller(kDepth, depth - k0);
+      const E* panel = b + k0 * kPanel;
+      for (size_t t = 0, i = 0; t < tiles; ++t) {
+        const size_t next = rows * (t + 1) / tiles;  // tiles as even as can be
+        if (tiles > 2) prefetch(panel + deep * kPanel, deep * t / tiles, deep * (t + 1) / tiles);
+        multiply_rows(next - i, deep, a + k0 * rows + i * kDepth, kDepth, panel,
+                      sums + i * kChunk + j, kChunk, add || k0 > 0);
+        i = next;
+      }
+    }
+}
+
+// The same for one or two rows, several panels at once: more independent sums, wider streams from
+// memory.
+template <size_t R, size_t P, class E>
+void multiply_few(size_t depth, const float* a, const E* b, size_t b_stride, float* sums,
+                  bool add) {
+  for (size_t j = 0; j < kChunk; j += P * kPanel, b += P * b_stride)
+    for (size_t k0 = 0; k0 < depth; k0 += kDepth)
+      multiply_tile<R, P>(smaller(kDepth, depth - k0), a + k0 * R, kDepth, b + k0 * kPanel,
+                          b_stride, sums + j, kChunk, add || k0 > 0);
+}
+
+template <class E>
+void gemm(size_t m, const void* x, size_t x_stride, const PackedMatrix& weights, const Epilogue& e,
+          void* scratch) noexcept {
+  const PackedView w = view_of(weights);
+  const size_t n = w.n, k = w.k;
+  const Cut c = cut(m, k);
+  float* copy = static_cast<float*>(scratch);
+  float* sums = copy + c.rows * c.depth;
+  const bool whole = k <= c.depth;  // then the sums of one chunk are finished at once
+  for (size_t i0 = 0; i0 < m; i0 += c.rows) {
+    const size_t rows = smaller(c.rows, m - i0);
+    for (size_t k0 = 0; k0 < k; k0 += c.depth) {
+      const size_t depth = smaller(c.depth, k - k0);
+      copy_rows(rows, depth, static_cast<const E*>(x) + i0 * x_stride + k0, x_stride, copy);
+      for (size_t j0 = 0; j0 < n; j0 += kChunk) {
+        const size_t cols = smaller(kChunk, n - j0);
+        const E* b = static_cast<const E*>(w.data) + j0 * k + k0 * kPanel;
+        float* chunk = whole ? sums : sums + j0 * rows;
+        if (rows == 1 && cols == kChunk)
+          multiply_few<1, 4>(depth, copy, b, k * kPanel, chunk, k0 > 0);
+        else if (rows == 2 && cols == kChunk)
+          multiply_few<2, 2>(depth, copy, b, k * kPanel, chunk, k0 > 0);
+        else
+          multiply_chunk(rows, cols, depth, copy, b, k * kPanel, chunk, k0 > 0);
+        if (k0 + depth < k) continue;
+        const Outlet<E> outlet(e, i0, j0);
+        with_activation(e.activation, [&]<Activation A>() FUNGI_FORCE {
+          for (size_t i = 0; i < rows; ++i) outlet.template take<A>(i, cols, chunk + i * kChunk);
+        });
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fungi::kernel

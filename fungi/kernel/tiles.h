@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// AMX tiles behind five words. All eight tiles are 16 rows of 64 bytes: A holds 16 x 32 bf16, B 16
+// pairs of k x 16 columns, C 16 x 16 floats. With FUNGI_EMULATE_TILES the same words work on plain
+// arrays, so that the logic built on them can be tested on a machine without tiles.
+//
+// Inline assembly rather than intrinsics: GCC 12's intrinsics hide from the compiler which memory
+// is read, so stores into the configuration (or into a buffer about to be loaded) may be dropped.
+// Here the configuration is an operand, tile_store clobbers memory, and whoever fills a buffer for
+// tile_load calls written() first.
+#pragma once
+
+#include "fungi/kernel/vector.h"
+
+namespace fungi::kernel {
+namespace {
+
+constexpr size_t kTile = 16;                         // rows of every tile; columns of a C tile
+constexpr size_t kTileStep = 32;                     // of k in one product
+constexpr size_t kTileElements = kTile * kTileStep;  // bf16 of an A or B tile
+
+#ifdef FUNGI_EMULATE_TILES
+
+thread_local unsigned char emulated_tiles[8][kTile][64];
+
+inline void tile_config() {
+  for (auto& tile : emulated_tiles) __builtin_memset(tile, 0, sizeof tile);
+}
+inline void tile_release() {}
+inline void written() {}
+
+template <int T>
+void tile_zero() {
+  __builtin_memset(emulated_tiles[T], 0, sizeof emulated_tiles[T]);
+}
+template <int T>
+void tile_load(const void* base, size_t stride) {
+  for (size_t i = 0; i < kTile; ++i)
+    __builtin_memcpy(emulated_tiles[T][i], static_cast<const char*>(base) + i * stride, 64);
+}
+template <int T>
+void tile_store(void* base, size_t stride) {
+  for (size_t i = 0; i < kTile; ++i)
+    __builtin_memcpy(static_cast<char*>(base) + i * stride, emulated_tiles[T][i], 64);
+}
+template <int C, int A, int B>
+void tile_multiply() {
+  for (size_t i = 0; i < kTile; ++i) {
+    float c[kTile];
+    uint32_t a[kTile], b[kTile];
+    __builtin_memcpy(c, emulated_tiles[C][i], 64);
+    __builtin_memcpy(a, emulated_tiles[A][i], 64);
+    for (size_t p = 0; p < kTile; ++p) {
+      __builtin_memcpy(b, emulated_tiles[B][p], 64);
+      for (size_t j = 0; j < kTile; ++j)
+        for (int half = 0; half < 2; ++half) {
+          const uint32_t left = half ? a[p] & 0xffff0000u : a[p] << 16;
+          const uint32_t right = half ? b[j] & 0xffff0000u : b[j] << 16;
+          c[j] += __builtin_bit_cast(float, left) * __builtin_bit_cast(float, right);
+        }
+    }
+    __builtin_memcpy(emulated_tiles[C][i], c, 64);
+  }
+}
+
+#else
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {kTile, kTile, kTile, kTile, kTile, kTile, kTile, kTile};
+};
+
+FUNGI_INLINE void tile_config() {
+  const TileConfig config;
+  __asm__ volatile("ldtilecfg %0" : : "m"(config));
+}
+FUNGI_INLINE void tile_release() { __asm__ volatile("tilerelease"); }
+FUNGI_INLINE void written() { __asm__ volatile("" : : : "memory"); }
+
+template <int T>
+FUNGI_INLINE void tile_zero() {
+  __asm__ volatile("tilezero %%tmm%c0" : : "i"(T));
+}
+template <int T>
+FUNGI_INLINE void tile_load(const void* base, size_t stride) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(base), "r"(stride), "i"(T));
+}
+template <int T>
+FUNGI_INLINE void tile_store(void* base, size_t stride) {
+  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(base), "r"(stride), "i"(T) : "memory");
+}
+template <int C, int A, int B>
+FUNGI_INLINE void tile_multiply() {
+  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+
+#endif
+
+// R x 2 tiles of sums: 16·R rows of A (a_stride in bytes) times one panel of 32 columns, in `steps`
+// steps of k. between(s) runs after step s: other work, for the vector units, while the tile unit
+// is busy. `backwards` walks k from the end: neighbouring panels walk in opposite directions, so
+// that half of A is met again while it is still in L1.
+template <size_t R, class Between>
+FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, size_t a_stride,
+                             const bfloat16* panel, Between between) {
+  const char* left = reinterpret_cast<const char*>(a);
+  ptrdiff_t left_step = 64, panel_step = 2 * kTileElements;
+  if (backwards) {
+    left += (steps - 1) * 64;
+    panel += (steps - 1) * 2 * kTileElements;
+    left_step = -left_step;
+    panel_step = -panel_step;
+  }
+  tile_zero<0>();
+  tile_zero<1>();
+  if constexpr (R == 2) {
+    tile_zero<2>();
+    tile_zero<3>();
+  }
+  for (size_t s = 0; s < steps; ++s, left += left_step, panel += panel_step) {
+    tile_load<6>(panel, 64);
+    tile_load<4>(left, a_stride);
+    tile_multiply<0, 4, 6>();
+    tile_load<7>(panel + kTileElements, 64);
+    tile_multiply<1, 4, 7>();
+    if constexpr (R == 2) {
+      tile_load<5>(left + kTile * a_stride, a_stride);
+      tile_multiply<2, 5, 6>();
+      tile_multiply<3, 5, 7>();
+    }
+    between(s);
+  }
+}
+
+// c [16·R, 32] with c_stride floats between rows.
+template <size_t R>
+FUNGI_INLINE void tile_sums(float* c, size_t c_stride) {
+  const size_t stride = c_stride * sizeof(float);
+  tile_store<0>(c, stride);
+  tile_store<1>(c + kTile, stride);
+  if constexpr (R == 2) {
+    tile_store<2>(c + kTile * c_stride, stride);
+    tile_store<3>(c + kTile * c_stride + kTile, stride);
+  }
+}
+
+}  // namespace
+}  // namespace fungi::kernel

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// One SIMD register of floats, by the compiler's vector extensions: the width is the only thing
+// that differs between generic, AVX2 and AVX-512. The including file defines FUNGI_VECTOR_BYTES
+// (16, 32 or 64).
+//
+// Multiply-adds are explicit (fma) and the files are compiled without contraction, so that a
+// function gives the same bits wherever the compiler inlines it. Row tails go through the same
+// full-width arithmetic on padded registers.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fungi/kernel/table.h"
+
+namespace fungi::kernel {
+namespace {
+
+constexpr size_t kLanes = FUNGI_VECTOR_BYTES / sizeof(float);
+using Floats [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = float;
+using Ints [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = int32_t;
+using Words [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = uint32_t;
+using Halves [[gnu::vector_size(FUNGI_VECTOR_BYTES / 2)]] = uint16_t;
+
+// Small functions, and lambdas in hot loops: the compiler's own estimate leaves calls there.
+#define FUNGI_INLINE [[gnu::always_inline]] inline
+#define FUNGI_FORCE __attribute__((always_inline))
+
+constexpr size_t padded(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+constexpr size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+constexpr size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+FUNGI_INLINE Floats all(float value) { return value - Floats{}; }
+// b wherever one of them is NaN, as the instructions have it.
+FUNGI_INLINE Floats max(Floats a, Floats b) {
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  return Floats(_mm512_maskz_max_ps(0xffff, __m512(a), __m512(b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+FUNGI_INLINE Floats min(Floats a, Floats b) {
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  return Floats(_mm512_maskz_min_ps(0xffff, __m512(a), __m512(b)));
+#else
+  return a < b ? a : b;
+#endif
+}
+
+FUNGI_INLINE Floats fma(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  return Floats(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__FMA__) && FUNGI_VECTOR_BYTES == 32
+  return Floats(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#elif defined(__FMA__)
+  for (size_t i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+#else
+  return a * b + c;
+#endif
+}
+
+// 1 / x for finite x, to an ulp or so.
+FUNGI_INLINE Floats inverse(Floats x) {
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  const Floats r = Floats(_mm512_maskz_rcp14_ps(0xffff, __m512(x)));
+  return fma(r, fma(-x, r, all(1.0f)), r);
+#else
+  return 1.0f / x;
+#endif
+}
+
+FUNGI_INLINE Floats load(const float* p) {
+  Floats v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+FUNGI_INLINE void store(float* p, Floats v) { __builtin_memcpy(p, &v, sizeof v); }
+
+// The first `count` lanes; the others are `fill` (load) or left alone in memory (store).
+FUNGI_INLINE Floats load(const float* p, size_t count, float fill = 0) {
+  if (count == kLanes) return load(p);
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  return Floats(_mm512_mask_loadu_ps(__m512(all(fill)), __mmask16((1u << count) - 1), p));
+#else
+  Floats v = all(fill);
+  __builtin_memcpy(&v, p, count * sizeof(float));
+  return v;
+#endif
+}
+FUNGI_INLINE void store(float* p, size_t count, Floats v) {
+  if (count == kLanes) return store(p, v);
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  _mm512_mask_storeu_ps(p, __mmask16((1u << count) - 1), __m512(v));
+#else
+  __builtin_memcpy(p, &v, count * sizeof(float));
+#endif
+}
+
+FUNGI_INLINE Floats widen(Halves h) { return Floats(__builtin_convertvector(h, Words) << 16); }
+
+// Round to nearest, ties to even; NaN stays NaN. The result is the upper half of a float.
+FUNGI_INLINE Words rounded_words(Floats x) {
+  const Words u = Words(x);
+  const Words r = u + 0x7fff + (u >> 16 & 1);
+  return x == x ? r : u | 0x400000;
+}
+FUNGI_INLINE Halves narrow(Floats x) {
+#if defined(__AVX512BF16__) && FUNGI_VECTOR_BYTES == 64
+  const auto h = _mm512_cvtneps_pbh(__m512(x));  // subnormals become zero
+  return __builtin_bit_cast(Halves, h);
+#else
+  return __builtin_convertvector(rounded_words(x) >> 16, Halves);
+#endif
+}
+FUNGI_INLINE Floats rounded_to_bf16(Floats x) { return widen(narrow(x)); }
+
+// Elements: float or bfloat16 in memory, floats in registers.
+FUNGI_INLINE Floats load_elements(const float* p, size_t count = kLanes) { return load(p, count); }
+FUNGI_INLINE void store_elements(float* p, size_t count, Floats v) { store(p, count, v); }
+FUNGI_INLINE Floats load_elements(const bfloat16* p, size_t count = kLanes) {
+  Halves h{};
+  __builtin_memcpy(&h, p, count * sizeof(bfloat16));
+  return widen(h);
+}
+FUNGI_INLINE void store_elements(bfloat16* p, size_t count, Floats v) {
+  const Halves h = narrow(v);
+  __builtin_memcpy(p, &h, count * sizeof(bfloat16));
+}
+
+// The register folded in halves down to one lane: one order for every caller.
+template <class Combine>
+FUNGI_INLINE float folded(Floats v, Combine combine) {
+  using Quad [[gnu::vector_size(16)]] = float;
+  Quad q[kLanes / 4];
+  __builtin_memcpy(q, &v, sizeof v);
+  for (size_t half = kLanes / 8; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i) q[i] = combine(q[i], q[i + half]);
+  return combine(combine(q[0][0], q[0][2]), combine(q[0][1], q[0][3]));
+}
+FUNGI_INLINE float sum(Floats v) {
+  return folded(v, [](auto a, auto b) { return a + b; });
+}
+FUNGI_INLINE float largest(Floats v) {
+  return folded(v, [](auto a, auto b) { return a > b ? a : b; });
+}
+
+FUNGI_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+
+// The compiler must form v anew and may assume nothing about it: for loops that measure.
+FUNGI_INLINE void opaque(Floats& v) {
+#if FUNGI_VECTOR_BYTES == 64 && !defined(__AVX512F__)
+  __asm__ volatile("" : "+m"(v));
+#else
+  __asm__ volatile("" : "+x"(v));
+#endif
+}
+
+// Calls f(offset, count) for each register of a row of d floats; count < kLanes only for the last
+// one.
+template <class F>
+FUNGI_INLINE void for_each_vector(size_t d, F f) {
+  size_t i = 0;
+  for (; i + kLanes <= d; i += kLanes) f(i, kLanes);
+  if (i < d) f(i, d - i);
+}
+
+}  // namespace
+}  // namespace fungi::kernel

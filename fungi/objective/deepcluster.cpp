@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/objective/deepcluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fungi/base/random.h"
+#include "fungi/objective/clustering.h"
+
+namespace fungi {
+
+void DeepClusterParameters::visit(ParameterVisitor& visitor) {
+  visitor.count("width", width, 2);
+  visitor.count("prototypes", prototypes, 1);
+  visitor.count("prototype_sets", prototype_sets, 1);
+  visitor.count("iterations", iterations, 0);
+  visitor.positive("temperature", temperature);
+  visitor.count("global_crops", global_crops, 1);
+  visitor.count("local_crops", local_crops, 0);
+  visitor.count("assignment_crops", assignment_crops, 1);
+  visitor.statistics(statistics);
+}
+
+DeepCluster::DeepCluster(const DeepClusterParameters& parameters, size_t embedding_width,
+                         uint64_t seed)
+    : parameters_(parameters),
+      seed_(seed),
+      head_(Head::random(Head::Form::weight_normed, seed, "deepcluster", "head", parameters.width,
+                         embedding_width)) {}
+
+std::vector<ViewRequest> DeepCluster::views() const {
+  ViewRequest loss;
+  loss.plan.kind = ViewPlan::Kind::crops;
+  loss.plan.global_crops = parameters_.global_crops;
+  loss.plan.local_crops = parameters_.local_crops;
+  loss.plan.global_area[0] = 0.14f, loss.plan.global_area[1] = 1.0f;
+  loss.plan.local_area[0] = 0.05f, loss.plan.local_area[1] = 0.14f;
+  loss.plan.bilinear = true;
+  loss.draw = "deepcluster";
+  loss.statistics = parameters_.statistics;
+  ViewRequest assignment = loss;
+  assignment.plan.global_crops = parameters_.assignment_crops;
+  assignment.plan.local_crops = 0;
+  assignment.draw = "deepcluster/assignment";
+  assignment.gradient = false;
+  return {loss, assignment};
+}
+
+Support DeepCluster::support() const { return {Support::kAll, views()[1]}; }
+
+void DeepCluster::reduce_support(View<const float> embeddings, View<float> kept) const {
+  head_.forward(embeddings, kept);
+  normalise_rows(kept, kept);
+}
+
+void DeepCluster::prepare(View<const float> kept, size_t views_per_sample, Pool& pool) {
+  FUNGI_ASSERT(kept.cols == head_.width() && views_per_sample == parameters_.assignment_crops);
+  const size_t samples = kept.rows / views_per_sample;
+  if (samples == 0)
+    fail("no training samples to cluster", name(), "give at least one training sample");
+  notes_.clear();
+  const size_t k = std::min(parameters_.prototypes, samples);
+  if (k < parameters_.prototypes)
+    notes_.push_back(fmt::format("{} prototypes instead of {}, one per training sample", k,
+                                 parameters_.prototypes));
+  Matrix<float> all(parameters_.prototype_sets * k, head_.width());
+  for (size_t h = 0; h < parameters_.prototype_sets; ++h) {
+    const View<const float> points(kept.row(h % views_per_sample), samples, kept.cols,
+                                   kept.stride * views_per_sample);
+    TorchRandom random(static_cast<uint32_t>(RandomStream(seed_, "deepcluster/start", h).bits(0)));
+    const Matrix<float> set =
+        cluster_points(points, k, parameters_.iterations,
+                       random.permutation(static_cast<uint32_t>(samples)), pool);
+    std::copy_n(set.data(), k * head_.width(), all.row(h * k));
+  }
+  set_prototypes(std::move(all));
+}
+
+void DeepCluster::set_prototypes(Matrix<float> prototypes) {
+  prototypes_ = std::move(prototypes);
+  packed_ = kernel::pack(objective_kernel(), prototypes_);
+  packed_transposed_ = kernel::pack(objective_kernel(), prototypes_, true);
+}
+
+double DeepCluster::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
+  if (!ready())
+    fail("the prototypes are missing", name(),
+         "prepare() the objective with training samples first");
+  const size_t crops = parameters_.global_crops + parameters_.local_crops,
+               sets = parameters_.prototype_sets, k = prototypes_used();
+  const size_t views = crops + parameters_.assignment_crops;
+  FUNGI_ASSERT(latents.pooled.rows == views && latents.pooled.cols == head_.inputs());
+  const double terms = static_cast<double>(sets * crops), tau = parameters_.temperature;
+
+  Matrix<float> unit(views, head_.width()), scores(views, sets * k);
+  head_.forward(latents.pooled, unit);
+  std::vector<double> norms = normalise_rows(unit, unit);
+  norms.resize(crops);
+  multiply(unit, packed_, nullptr, scores);
+
+  double loss = 0;
+  std::vector<float> lse(crops);
+  for (size_t h = 0; h < sets; ++h) {
+    const float* deciding = scores.row(crops + h % parameters_.assignment_crops) + h * k;
+    const size_t assigned =
+        h * k + static_cast<size_t>(std::max_element(deciding, deciding + k) - deciding);
+    for (size_t c = 0; c < crops; ++c) {
+      float* row = scores.row(c);
+      for (size_t j = h * k; j < (h + 1) * k; ++j) row[j] = static_cast<float>(row[j] / tau);
+      loss -= row[assigned];
+    }
+    objective_kernel().softmax(crops, k, scores.data() + h * k, scores.stride(), lse.data());
+    for (size_t c = 0; c < crops; ++c) {
+      loss += lse[c];
+      scores(c, assigned) -= 1;  // softmax - onehot
+    }
+  }
+
+  Matrix<float> gamma(crops, head_.width());
+  multiply(scores.view().slice(0, crops), packed_transposed_, nullptr, gamma);
+  normalise_rows_backward(unit.view().slice(0, crops), norms, gamma);
+  for (size_t i = 0; i < crops * head_.width(); ++i)
+    gamma.data()[i] = static_cast<float>(gamma.data()[i] / (terms * tau));
+  head_.backward(gamma, gradients.pooled.slice(0, crops));
+  return loss / terms;
+}
+
+std::vector<NamedMatrix> DeepCluster::state() const {
+  std::vector<NamedMatrix> state;
+  head_.save("head", state);
+  if (ready()) state.push_back({"prototypes", prototypes_.copy()});
+  return state;
+}
+
+void DeepCluster::restore(const std::vector<NamedMatrix>& state) {
+  check_state_names(state, {"head.weight", "prototypes"}, name());
+  if (head_.load("head", state, name())) {
+    parameters_.width = head_.width();
+    prototypes_ = {};  // they were seen through the old head
+  }
+  if (const Matrix<float>* prototypes = find_state(state, "prototypes")) {
+    if (prototypes->rows() == 0 || prototypes->rows() % parameters_.prototype_sets != 0 ||
+        prototypes->cols() != head_.width())
+      fail(fmt::format("expected prototypes of [{} sets x k, {}], found [{}, {}]",
+                       parameters_.prototype_sets, head_.width(), prototypes->rows(),
+                       prototypes->cols()),
+           name());
+    set_prototypes(prototypes->copy());
+  }
+}
+
+}  // namespace fungi

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/objective/dino.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fungi/objective/softmax.h"
+
+namespace fungi {
+
+void DinoParameters::visit(ParameterVisitor& visitor) {
+  visitor.count("width", width, 2);
+  visitor.positive("teacher_temperature", teacher_temperature);
+  visitor.positive("student_temperature", student_temperature);
+  visitor.count("global_crops", global_crops, 1);
+  visitor.count("local_crops", local_crops, 0);
+  visitor.flag("skip_same_view", skip_same_view);
+  visitor.statistics(statistics);
+}
+
+double dino_loss(View<const double> student, View<const double> teacher, double student_temperature,
+                 double teacher_temperature, bool skip_same_view, View<double> gradient) {
+  const size_t width = student.cols;
+  Matrix<double> t(teacher.rows, width);
+  for (size_t g = 0; g < teacher.rows; ++g)
+    softmax(width, teacher.row(g), teacher_temperature, t.row(g));
+  std::vector<double> p(width);
+  double loss = 0;
+  for (size_t v = 0; v < student.rows; ++v) {
+    const double lse = softmax(width, student.row(v), student_temperature, p.data());
+    std::fill_n(gradient.row(v), width, 0.0);
+    for (size_t g = 0; g < teacher.rows; ++g) {
+      if (skip_same_view && g == v) continue;
+      loss += cross_entropy(width, t.row(g), student.row(v), student_temperature, lse);
+      for (size_t j = 0; j < width; ++j) gradient(v, j) += (p[j] - t(g, j)) / student_temperature;
+    }
+  }
+  return loss;
+}
+
+double dino_term(const Head& student_head, const Head& teacher_head, View<const float> student,
+                 View<const float> teacher, double student_temperature, double teacher_temperature,
+                 bool skip_same_view, View<float> d_student) {
+  const size_t width = student_head.width();
+  Matrix<float> unit(student.rows, student.cols), teacher_unit(teacher.rows, teacher.cols);
+  const std::vector<double> norms = normalise_rows(student, unit);
+  normalise_rows(teacher, teacher_unit);
+  Matrix<float> latent(student.rows, width), teacher_latent(teacher.rows, width);
+  student_head.forward(unit, latent);
+  teacher_head.forward(teacher_unit, teacher_latent);
+
+  Matrix<double> z(student.rows, width), t(teacher.rows, width), g(student.rows, width);
+  std::copy_n(latent.data(), z.rows() * width, z.data());
+  std::copy_n(teacher_latent.data(), t.rows() * width, t.data());
+  const double loss = dino_loss(z, t, student_temperature, teacher_temperature, skip_same_view, g);
+
+  std::copy_n(g.data(), g.rows() * width, latent.data());
+  student_head.backward(latent, d_student);
+  normalise_rows_backward(unit, norms, d_student);
+  return loss;
+}
+
+void check_same_width(const Head& student, const Head& teacher, const std::string& objective) {
+  if (student.width() != teacher.width())
+    fail(fmt::format("the student head has width {}, the teacher head {}", student.width(),
+                     teacher.width()),
+         objective, "give both heads");
+}
+
+Dino::Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t seed)
+    : parameters_(parameters),
+      student_(Head::random(Head::Form::affine, seed, "dino", "student", parameters.width,
+                            embedding_width)),
+      teacher_(Head::random(Head::Form::affine, seed, "dino", "teacher", parameters.width,
+                            embedding_width)) {}
+
+std::vector<ViewRequest> Dino::views() const {
+  ViewRequest request;
+  request.plan.kind = ViewPlan::Kind::crops;
+  request.plan.global_crops = parameters_.global_crops;
+  request.plan.local_crops = parameters_.local_crops;
+  request.draw = "dino";
+  request.statistics = parameters_.statistics;
+  return {request};
+}
+
+double Dino::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
+  FUNGI_ASSERT(latents.pooled.rows == parameters_.global_crops + parameters_.local_crops);
+  return dino_term(student_, teacher_, latents.pooled,
+                   latents.pooled.slice(0, parameters_.global_crops),
+                   parameters_.student_temperature, parameters_.teacher_temperature,
+                   parameters_.skip_same_view, gradients.pooled);
+}
+
+std::vector<NamedMatrix> Dino::state() const {
+  std::vector<NamedMatrix> state;
+  student_.save("student", state);
+  teacher_.save("teacher", state);
+  return state;
+}
+
+void Dino::restore(const std::vector<NamedMatrix>& state) {
+  check_state_names(state, {"student.weight", "student.bias", "teacher.weight", "teacher.bias"},
+                    name());
+  student_.load("student", state, name());
+  teacher_.load("teacher", state, name());
+  check_same_width(student_, teacher_, name());
+  parameters_.width = student_.width();
+}
+
+}  // namespace fungi

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objectives by name, as the command line and manifests write them: "kl",
+// "simclr:temperature=0.07,negatives=64".
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fungi/objective/objective.h"
+#include "fungi/objective/presets.h"
+
+namespace fungi {
+
+struct ObjectiveContext {
+  size_t embedding_width = 0;
+  size_t token_width = 0;  // of the final patch tokens; only iBOT asks
+  uint64_t seed = 42;
+  Preset preset = Preset::native;
+};
+
+std::vector<std::string> objective_names();
+
+// `name[:parameter=value,...]`; parameters not named come from the preset. For simclr, a
+// temperature given alone also becomes the denominator's, unless the preset keeps the two apart.
+// Throws Error naming the choices.
+std::unique_ptr<Objective> make_objective(std::string_view specification,
+                                          const ObjectiveContext& context);
+
+// All parameters of an objective with the values a preset gives them, for help texts.
+std::vector<Parameter> default_parameters(std::string_view name, Preset preset);
+
+}  // namespace fungi

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/objective/head.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fungi/objective/parameters.h"
+
+namespace fungi {
+
+const kernel::Kernel& objective_kernel() { return kernel::kernel_for(best_isa(), Precision::f32); }
+
+void multiply(View<const float> x, const kernel::PackedMatrix& w, const float* bias,
+              View<float> y) {
+  FUNGI_ASSERT(x.cols == w.k && y.cols == w.n && x.rows == y.rows);
+  if (x.rows == 0) return;
+  const kernel::Kernel& kernel = objective_kernel();
+  Matrix<float> padded;  // only where the table wants zeros after the last column
+  if (x.stride % kernel.k_multiple != 0 || x.cols % kernel.k_multiple != 0) {
+    padded = Matrix<float>(x.rows, x.cols, round_up(x.cols, kernel.k_multiple));
+    for (size_t i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, padded.row(i));
+    x = padded.view();
+  }
+  Buffer scratch(kernel.gemm_scratch(x.rows, w.n, w.k));
+  kernel::Epilogue epilogue;
+  epilogue.bias = bias;
+  epilogue.out = y.data;
+  epilogue.out_stride = y.stride;
+  kernel.gemm(x.rows, x.data, x.stride, w, epilogue, scratch.data());
+}
+
+Head::Head(Form form, Matrix<float> weight, Matrix<float> bias)
+    : form_(form), weight_(std::move(weight)), bias_(std::move(bias)) {
+  FUNGI_ASSERT(form == Form::weight_normed ? bias_.empty()
+                                           : bias_.rows() == 1 && bias_.cols() == weight_.rows());
+  const kernel::Kernel& kernel = objective_kernel();
+  if (form == Form::affine) {
+    packed_ = kernel::pack(kernel, weight_);
+    packed_transposed_ = kernel::pack(kernel, weight_, true);
+  } else {
+    Matrix<float> unit(weight_.rows(), weight_.cols());
+    normalise_rows(weight_, unit);
+    packed_ = kernel::pack(kernel, unit);
+    packed_transposed_ = kernel::pack(kernel, unit, true);
+  }
+}
+
+Head Head::draw(Form form, TorchRandom& random, size_t width, size_t inputs) {
+  const float bound = static_cast<float>(1 / std::sqrt(static_cast<double>(inputs)));
+  Matrix<float> weight(width, inputs), bias;
+  for (size_t i = 0; i < width * inputs; ++i) weight.data()[i] = random.uniform(-bound, bound);
+  if (form == Form::affine) {
+    bias = Matrix<float>(1, width);
+    for (size_t i = 0; i < width; ++i) bias.data()[i] = random.uniform(-bound, bound);
+  }
+  return Head(form, std::move(weight), std::move(bias));
+}
+
+Head Head::random(Form form, uint64_t seed, std::string_view objective, std::string_view role,
+                  size_t width, size_t inputs) {
+  const RandomStream stream(seed, fmt::format("head/{}/{}", objective, role));
+  TorchRandom random(static_cast<uint32_t>(stream.bits(0)));
+  return draw(form, random, width, inputs);
+}
+
+void Head::forward(View<const float> x, View<float> z) const {
+  multiply(x, packed_, bias_.empty() ? nullptr : bias_.data(), z);
+}
+
+void Head::backward(View<const float> d_z, View<float> d_x) const {
+  multiply(d_z, packed_transposed_, nullptr, d_x);
+}
+
+void Head::save(const std::string& prefix, std::vector<NamedMatrix>& state) const {
+  state.push_back({prefix + ".weight", weight_.copy()});
+  if (!bias_.empty()) state.push_back({prefix + ".bias", bias_.copy()});
+}
+
+bool Head::load(const std::string& prefix, const std::vector<NamedMatrix>& state,
+                const std::string& objective) {
+  const Matrix<float>* weight = find_state(state, prefix + ".weight");
+  const Matrix<float>* bias = find_state(state, prefix + ".bias");
+  if (!weight && !bias) return false;
+  const std::string place = objective + " " + prefix;
+  if (!weight || (form_ == Form::affine && !bias))
+    fail("weight and bias of a head must be given together", place);
+  if (form_ == Form::weight_normed && bias) fail("this head has no bias", place);
+  if (weight->rows() == 0 || weight->cols() != inputs())
+    fail(fmt::format("expected a weight of [width, {}], found [{}, {}]", inputs(), weight->rows(),
+                     weight->cols()),
+         place, "the columns of a head must match the embedding width of the backbone");
+  if (bias && bias->rows() * bias->cols() != weight->rows())
+    fail(fmt::format("expected {} biases, found {}", weight->rows(), bias->rows() * bias->cols()),
+         place);
+  Matrix<float> row;
+  if (bias) {
+    row = Matrix<float>(1, weight->rows());
+    for (size_t i = 0; i < weight->rows(); ++i)
+      row(0, i) = (*bias)(i / bias->cols(), i % bias->cols());
+  }
+  *this = Head(form_, weight->copy(), std::move(row));
+  return true;
+}
+
+std::vector<double> normalise_rows(View<const float> x, View<float> unit) {
+  std::vector<double> norms(x.rows);
+  for (size_t i = 0; i < x.rows; ++i) {
+    double square = 0;
+    for (size_t j = 0; j < x.cols; ++j) square += static_cast<double>(x(i, j)) * x(i, j);
+    norms[i] = std::sqrt(square);
+    const double inverse = square > 0 ? 1 / norms[i] : 0;
+    for (size_t j = 0; j < x.cols; ++j) unit(i, j) = static_cast<float>(x(i, j) * inverse);
+  }
+  return norms;
+}
+
+void normalise_rows_backward(View<const float> unit, const std::vector<double>& norms,
+                             View<float> gradient) {
+  FUNGI_ASSERT(norms.size() == gradient.rows && unit.rows == gradient.rows &&
+               unit.cols == gradient.cols);
+  for (size_t i = 0; i < unit.rows; ++i) {
+    double along = 0;
+    for (size_t j = 0; j < unit.cols; ++j)
+      along += static_cast<double>(unit(i, j)) * gradient(i, j);
+    const double inverse = norms[i] > 0 ? 1 / norms[i] : 0;
+    for (size_t j = 0; j < unit.cols; ++j)
+      gradient(i, j) = static_cast<float>((gradient(i, j) - along * unit(i, j)) * inverse);
+  }
+}
+
+const Matrix<float>* find_state(const std::vector<NamedMatrix>& state, std::string_view name) {
+  for (const NamedMatrix& matrix : state)
+    if (matrix.name == name) return &matrix.values;
+  return nullptr;
+}
+
+void check_state_names(const std::vector<NamedMatrix>& state, const std::vector<std::string>& known,
+                       const std::string& objective) {
+  for (const NamedMatrix& matrix : state)
+    if (std::find(known.begin(), known.end(), matrix.name) == known.end())
+      fail(fmt::format("there is no state matrix '{}'", matrix.name), objective,
+           fmt::format("choose from: {}", list_names(known)));
+}
+
+}  // namespace fungi

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The random, never trained linear head of an objective, z = W x + c, the L2 normaliser that may
+// stand before or after it, and the gradients of both (SPEC 2.0). Products run in f32 on the
+// machine's kernels, norms in f64.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/base/random.h"
+#include "fungi/kernel/kernel.h"
+#include "fungi/objective/objective.h"
+
+namespace fungi {
+
+class Head {
+ public:
+  enum class Form {
+    affine,         // W x + c
+    weight_normed,  // (v_r / |v_r|) x: bias-free, each row of unit length
+  };
+
+  Head() = default;
+  // weight [width, inputs]; bias [1, width], empty for a weight-normed head.
+  Head(Form form, Matrix<float> weight, Matrix<float> bias);
+
+  // Drawn as torch initialises an affine layer: U(-1/√inputs, 1/√inputs), the weight row by row,
+  // then the bias.
+  static Head draw(Form form, TorchRandom& random, size_t width, size_t inputs);
+  // The same from a generator whose seed follows from (seed, objective, role).
+  static Head random(Form form, uint64_t seed, std::string_view objective, std::string_view role,
+                     size_t width, size_t inputs);
+
+  size_t width() const { return weight_.rows(); }
+  size_t inputs() const { return weight_.cols(); }
+
+  // [n, inputs] → [n, width], and the gradient the other way; both overwrite.
+  void forward(View<const float> x, View<float> z) const;
+  void backward(View<const float> d_z, View<float> d_x) const;
+
+  // As stored with a run: "<prefix>.weight" and, for an affine head, "<prefix>.bias".
+  void save(const std::string& prefix, std::vector<NamedMatrix>& state) const;
+  // Replaces the head when `state` holds it; its width may change, its inputs may not. True when
+  // replaced.
+  bool load(const std::string& prefix, const std::vector<NamedMatrix>& state,
+            const std::string& objective);
+
+ private:
+  Form form_ = Form::affine;
+  Matrix<float> weight_, bias_;
+  kernel::PackedMatrix packed_, packed_transposed_;
+};
+
+// y = x · Wᵀ (+ bias) on this machine's f32 kernels, for any strides; scratch comes from the heap.
+void multiply(View<const float> x, const kernel::PackedMatrix& w, const float* bias, View<float> y);
+
+// The f32 table in use here.
+const kernel::Kernel& objective_kernel();
+
+// unit = x / |x| per row, norms in f64; a zero row stays zero with norm 0.
+std::vector<double> normalise_rows(View<const float> x, View<float> unit);
+
+// In place: gradient with respect to unit → gradient with respect to x, (γ - û (û·γ)) / |x|; zero
+// where |x| = 0.
+void normalise_rows_backward(View<const float> unit, const std::vector<double>& norms,
+                             View<float> gradient);
+
+// The matrix of that name, or null.
+const Matrix<float>* find_state(const std::vector<NamedMatrix>& state, std::string_view name);
+
+// Error when `state` holds a name that is not in `known`.
+void check_state_names(const std::vector<NamedMatrix>& state, const std::vector<std::string>& known,
+                       const std::string& objective);
+
+}  // namespace fungi

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reading half of parameters.h: text to checked values.
+#include "fungi/objective/parameters.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace fungi {
+
+std::string list_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+Overrides parse_overrides(std::string_view text, const std::string& place) {
+  Overrides overrides;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, comma);
+    const size_t equals = item.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size())
+      fail(fmt::format("expected name=value, found '{}'", item), place,
+           "write e.g. temperature=0.07,width=96");
+    for (const auto& [name, value] : overrides)
+      if (name == item.substr(0, equals)) fail(fmt::format("'{}' is given twice", name), place);
+    overrides.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return overrides;
+}
+
+namespace parameters_detail {
+
+Reader::Reader(const Overrides& overrides, std::string place)
+    : overrides_(overrides), place_(std::move(place)), used_(overrides.size(), false) {}
+
+const std::string* Reader::find(const char* name) {
+  known_.push_back(name);
+  for (size_t i = 0; i < overrides_.size(); ++i)
+    if (overrides_[i].first == name) {
+      used_[i] = true;
+      return &overrides_[i].second;
+    }
+  return nullptr;
+}
+
+double Reader::number(const char* name, const std::string& text) const {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc{} || result.ptr != end || !std::isfinite(value))
+    fail(fmt::format("{} must be a number, found '{}'", name, text), place_);
+  return value;
+}
+
+void Reader::positive(const char* name, double& value) {
+  const std::string* text = find(name);
+  if (!text) return;
+  value = number(name, *text);
+  if (!(value > 0)) fail(fmt::format("{} must be above 0, found {}", name, *text), place_);
+}
+
+void Reader::fraction(const char* name, double& value) {
+  const std::string* text = find(name);
+  if (!text) return;
+  value = number(name, *text);
+  if (value < 0 || value > 1)
+    fail(fmt::format("{} must lie between 0 and 1, found {}", name, *text), place_);
+}
+
+void Reader::count(const char* name, size_t& value, size_t lowest) {
+  const std::string* text = find(name);
+  if (!text) return;
+  const double found = number(name, *text);
+  if (found < static_cast<double>(lowest) || found > 1e9 || found != std::floor(found))
+    fail(fmt::format("{} must be a whole number of at least {}, found {}", name, lowest, *text),
+         place_);
+  value = static_cast<size_t>(found);
+}
+
+void Reader::flag(const char* name, bool& value) {
+  const std::string* text = find(name);
+  if (!text) return;
+  if (*text != "true" && *text != "false")
+    fail(fmt::format("{} must be true or false, found '{}'", name, *text), place_);
+  value = *text == "true";
+}
+
+void Reader::choice(const char* name, size_t& index, const std::vector<std::string>& names) {
+  const std::string* text = find(name);
+  if (!text) return;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == *text) {
+      index = i;
+      return;
+    }
+  fail(fmt::format("{} must be one of {}, found '{}'", name, list_names(names), *text), place_);
+}
+
+void Reader::finish() const {
+  for (size_t i = 0; i < overrides_.size(); ++i)
+    if (!used_[i])
+      fail(fmt::format("there is no parameter '{}'", overrides_[i].first), place_,
+           fmt::format("choose from: {}", list_names(known_)));
+}
+
+}  // namespace parameters_detail
+}  // namespace fungi

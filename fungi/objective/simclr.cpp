@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/objective/simclr.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace fungi {
+namespace {
+
+// The similarity that stands for a view with itself. Its exponential is 0 at any sensible
+// temperature.
+constexpr double kSelfSimilarity = -1e4;
+
+// Ẑ Ẑᵀ, in f64.
+Matrix<double> similarities(View<const float> unit) {
+  Matrix<double> s(unit.rows, unit.rows);
+  for (size_t i = 0; i < unit.rows; ++i)
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = 0;
+      for (size_t c = 0; c < unit.cols; ++c) sum += static_cast<double>(unit(i, c)) * unit(j, c);
+      s(i, j) = s(j, i) = sum;
+    }
+  return s;
+}
+
+}  // namespace
+
+void SimclrParameters::visit(ParameterVisitor& visitor) {
+  visitor.count("width", width, 2);
+  visitor.positive("temperature", temperature);
+  visitor.positive("denominator_temperature", denominator_temperature);
+  visitor.count("negatives", negatives, 1);
+  visitor.count("patch_count", patch_count, 1);
+  visitor.count("stride_scale", stride_scale, 1);
+  visitor.statistics(statistics);
+}
+
+Simclr::Simclr(const SimclrParameters& parameters, size_t embedding_width, uint64_t seed)
+    : parameters_(parameters),
+      head_(Head::random(Head::Form::affine, seed, "simclr", "head", parameters.width,
+                         embedding_width)) {
+  const size_t side = static_cast<size_t>(std::lround(std::sqrt(parameters.patch_count)));
+  if (side * side != parameters.patch_count)
+    fail(fmt::format("patch_count must be a perfect square, found {}", parameters.patch_count),
+         name());
+}
+
+std::vector<ViewRequest> Simclr::views() const {
+  ViewRequest request;
+  request.plan.kind = ViewPlan::Kind::patches;
+  request.plan.patch_count = parameters_.patch_count;
+  request.plan.stride_scale = parameters_.stride_scale;
+  request.draw = "simclr";
+  request.statistics = parameters_.statistics;
+  return {request};
+}
+
+Support Simclr::support() const {
+  ViewRequest request = views()[0];
+  request.gradient = false;
+  return {parameters_.negatives, request};
+}
+
+void Simclr::reduce_support(View<const float> embeddings, View<float> kept) const {
+  head_.forward(embeddings, kept);
+}
+
+void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
+  FUNGI_ASSERT(kept.cols == head_.width() && views_per_sample > 0);
+  if (kept.rows == 0)
+    fail("no training samples to take negatives from", name(), "give at least one training sample");
+  notes_.clear();
+  const size_t samples = kept.rows / views_per_sample;
+  if (samples < parameters_.negatives)
+    notes_.push_back(
+        fmt::format("negatives from {} training samples instead of {}, since there are no more",
+                    samples, parameters_.negatives));
+  Matrix<float> unit(kept.rows, kept.cols);
+  normalise_rows(kept, unit);
+  set_negatives(std::move(unit));
+}
+
+void Simclr::set_negatives(Matrix<float> unit) {
+  negatives_ = std::move(unit);
+  packed_ = kernel::pack(objective_kernel(), negatives_);
+  packed_transposed_ = kernel::pack(objective_kernel(), negatives_, true);
+}
+
+double Simclr::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
+  if (!ready())
+    fail("the negatives are missing", name(),
+         "prepare() the objective with training samples first");
+  const size_t p = latents.pooled.rows, n = negatives_.rows(), width = head_.width();
+  if (p < 2)
+    fail(fmt::format("at least two views are needed, found {}", p), name(),
+         "raise patch_count or stride_scale");
+  const double count = static_cast<double>(p), tau = parameters_.temperature,
+               tau_d = parameters_.denominator_temperature;
+
+  Matrix<float> latent(p, width), unit(p, width), scaled(p, width);
+  head_.forward(latents.pooled, latent);
+  const std::vector<double> norms = normalise_rows(latent, unit);
+  for (size_t i = 0; i < p * width; ++i)
+    scaled.data()[i] = static_cast<float>(unit.data()[i] / tau_d);
+
+  // One row of logits per view: the negatives, then the positives.
+  Matrix<float> logits(p, n + p);
+  multiply(scaled, packed_, nullptr, {logits.data(), p, n, n + p});
+  const Matrix<double> s = similarities(unit);
+  double loss = 0;
+  for (size_t i = 0; i < p; ++i)
+    for (size_t j = 0; j < p; ++j) {
+      logits(i, n + j) = static_cast<float>((i == j ? kSelfSimilarity : s(i, j)) / tau_d);
+      if (i != j) loss -= s(i, j) / (tau * (count - 1));
+    }
+  std::vector<float> lse(p);
+  objective_kernel().softmax(p, n + p, logits.data(), n + p, lse.data());
+  for (size_t i = 0; i < p; ++i) loss += lse[i];
+
+  // ∂L/∂Ẑ = B N̂ + (A + Aᵀ) Ẑ; B = probabilities / (P τ_d).
+  Matrix<float> gamma(p, width);
+  multiply({logits.data(), p, n, n + p}, packed_transposed_, nullptr, gamma);
+  std::vector<double> row(width);
+  for (size_t i = 0; i < p; ++i) {
+    for (size_t c = 0; c < width; ++c) row[c] = gamma(i, c) / (count * tau_d);
+    for (size_t j = 0; j < p; ++j) {
+      if (i == j) continue;
+      const double both = static_cast<double>(logits(i, n + j)) + logits(j, n + i);
+      const double a = (both / tau_d - 2 / (tau * (count - 1))) / count;
+      for (size_t c = 0; c < width; ++c) row[c] += a * unit(j, c);
+    }
+    std::copy(row.begin(), row.end(), gamma.row(i));
+  }
+  normalise_rows_backward(unit, norms, gamma);
+  head_.backward(gamma, gradients.pooled);
+  return loss / count;
+}
+
+std::vector<NamedMatrix> Simclr::state() const {
+  std::vector<NamedMatrix> state;
+  head_.save("head", state);
+  if (ready()) state.push_back({"negatives", negatives_.copy()});
+  return state;
+}
+
+void Simclr::restore(const std::vector<NamedMatrix>& state) {
+  check_state_names(state, {"head.weight", "head.bias", "negatives"}, name());
+  if (head_.load("head", state, name())) {
+    parameters_.width = head_.width();
+    negatives_ = {};  // they were seen through the old head
+  }
+  if (const Matrix<float>* negatives = find_state(state, "negatives")) {
+    if (negatives->rows() == 0 || negatives->cols() != head_.width())
+      fail(fmt::format("expected negatives of [n, {}], found [{}, {}]", head_.width(),
+                       negatives->rows(), negatives->cols()),
+           name());
+    set_negatives(negatives->copy());
+  }
+}
+
+}  // namespace fungi

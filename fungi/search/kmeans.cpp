@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/search/kmeans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fungi/base/cpu.h"
+#include "fungi/base/error.h"
+#include "fungi/base/random.h"
+#include "fungi/kernel/kernel.h"
+#include "fungi/search/metric.h"
+#include "fungi/search/scan_kernel.h"
+
+namespace fungi {
+namespace {
+
+constexpr size_t kRowBlock = 256;    // rows assigned together
+constexpr size_t kColumnBlock = 64;  // columns summed together
+constexpr size_t kInertiaBlock = 1024;
+constexpr double kSplit = 1.0 / 1024;  // how far the two halves of a split cluster move apart
+
+void check(View<const float> rows, const KMeansOptions& o) {
+  if (o.clusters == 0) fail("expected at least one cluster, found 0", "clusters", "");
+  if (rows.cols == 0 || rows.rows < o.clusters)
+    fail(fmt::format("expected at least {} rows for {} clusters, found {} of width {}", o.clusters,
+                     o.clusters, rows.rows, rows.cols),
+         "features", "use fewer clusters or more rows");
+  if (o.initial.data && (o.initial.rows != o.clusters || o.initial.cols != rows.cols))
+    fail(fmt::format("expected {} x {} initial centres, found {} x {}", o.clusters, rows.cols,
+                     o.initial.rows, o.initial.cols),
+         "initial centres", "");
+}
+
+void check_finite(View<const float> rows, const char* what, Pool& pool) {
+  const search::ExactKey key(Metric::euclidean, rows.cols);
+  pool.parallel_for(rows.rows, kInertiaBlock, [&](size_t begin, size_t end, unsigned) {
+    for (size_t i = begin; i < end; ++i)
+      if (!std::isfinite(key.norm(rows.row(i)))) search::fail_not_finite(what, i);
+  });
+}
+
+// `count` distinct numbers below n, in random order.
+std::vector<size_t> draw(size_t n, size_t count, const RandomStream& random) {
+  std::vector<size_t> all(n);
+  std::iota(all.begin(), all.end(), size_t{0});
+  for (size_t i = 0; i < count; ++i) std::swap(all[i], all[i + random.bits(i) % (n - i)]);
+  all.resize(count);
+  return all;
+}
+
+Matrix<float> gather(View<const float> rows, const std::vector<size_t>& which) {
+  Matrix<float> out(which.size(), rows.cols);
+  for (size_t i = 0; i < which.size(); ++i) std::copy_n(rows.row(which[i]), rows.cols, out.row(i));
+  return out;
+}
+
+double inertia_of(View<const float> rows, View<const float> centres,
+                  const std::vector<uint32_t>& assignment, Pool& pool) {
+  const search::ExactKey key(Metric::euclidean, rows.cols);
+  std::vector<double> parts((rows.rows + kInertiaBlock - 1) / kInertiaBlock, 0.0);
+  pool.parallel_for(rows.rows, kInertiaBlock, [&](size_t begin, size_t end, unsigned) {
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += key(rows.row(i), centres.row(assignment[i]));
+    parts[begin / kInertiaBlock] = sum;
+  });
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+// Centres become the means of their rows. Columns are independent: each thread sums some of them
+// over all rows.
+std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint32_t>& assignment,
+                                 Matrix<float>& centres, Pool& pool) {
+  const size_t k = centres.rows();
+  std::vector<size_t> count(k, 0);
+  for (uint32_t a : assignment) ++count[a];
+  pool.parallel_for(rows.cols, kColumnBlock, [&](size_t begin, size_t end, unsigned) {
+    Matrix<double> sum(k, end - begin);
+    for (size_t i = 0; i < rows.rows; ++i) {
+      const float* row = rows.row(i) + begin;
+      double* to = sum.row(assignment[i]);
+      for (size_t c = 0; c < end - begin; ++c) to[c] += row[c];
+    }
+    for (size_t j = 0; j < k; ++j)
+      if (count[j] > 0)
+        for (size_t c = begin; c < end; ++c)
+          centres(j, c) = float(sum(j, c - begin) / double(count[j]));
+  });
+  return count;
+}
+
+// An empty cluster takes half of the largest one: both centres move apart a little.
+void fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
+  for (size_t empty = 0; empty < count.size(); ++empty) {
+    if (count[empty] > 0) continue;
+    const size_t largest = size_t(std::max_element(count.begin(), count.end()) - count.begin());
+    for (size_t c = 0; c < centres.cols(); ++c) {
+      const float value = centres(largest, c);
+      const float up = float(value * (1 + kSplit)), down = float(value * (1 - kSplit));
+      centres(empty, c) = c % 2 == 0 ? up : down;
+      centres(largest, c) = c % 2 == 0 ? down : up;
+    }
+    count[empty] = count[largest] / 2;
+    count[largest] -= count[empty];
+  }
+}
+
+KMeans run(View<const float> rows, const KMeansOptions& o, size_t restart, Pool& pool) {
+  KMeans result;
+  if (o.initial.data) {
+    result.centres = Matrix<float>(o.clusters, rows.cols);
+    for (size_t j = 0; j < o.clusters; ++j)
+      std::copy_n(o.initial.row(j), rows.cols, result.centres.row(j));
+  } else {
+    const RandomStream random(o.seed, "k-means centres", restart);
+    result.centres = gather(rows, draw(rows.rows, o.clusters, random));
+  }
+  result.assignment = assign_to_centres(rows, result.centres, pool);
+  while (result.iterations < o.iterations) {
+    ++result.iterations;
+    std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
+    fill_empty(count, result.centres);
+    std::vector<uint32_t> next = assign_to_centres(rows, result.centres, pool);
+    const bool settled = next == result.assignment;
+    result.assignment = std::move(next);
+    if (settled) break;
+  }
+  result.inertia = inertia_of(rows, result.centres, result.assignment, pool);
+  return result;
+}
+
+}  // namespace
+
+std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
+                                        Pool& pool) {
+  FUNGI_ASSERT(rows.cols == centres.cols && centres.rows > 0);
+  // argmin ‖x−c‖² = argmax x·c' − m·c' − ½‖c'‖² with c' = c − m, m the mean centre: short c', small
+  // rounding errors.
+  const size_t k = centres.rows, d = centres.cols;
+  const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
+  Matrix<float> shifted(k, d);
+  std::vector<double> mean(d, 0.0);
+  for (size_t j = 0; j < k; ++j)
+    for (size_t c = 0; c < d; ++c) mean[c] += centres(j, c) / double(k);
+  std::vector<float> bias(k);
+  for (size_t j = 0; j < k; ++j) {
+    double sum = 0;
+    for (size_t c = 0; c < d; ++c) {
+      shifted(j, c) = float(centres(j, c) - mean[c]);
+      sum += (mean[c] + 0.5 * shifted(j, c)) * shifted(j, c);
+    }
+    bias[j] = float(-sum);
+  }
+  const kernel::PackedMatrix packed = kernel::pack(table, shifted);
+  const size_t stride = round_up(d, table.k_multiple);
+  std::vector<uint32_t> nearest(rows.rows);
+  pool.parallel_for(rows.rows, kRowBlock, [&](size_t begin, size_t end, unsigned) {
+    const size_t count = end - begin;
+    Matrix<float> padded, scores(count, k);
+    const float* x = rows.row(begin);
+    size_t x_stride = rows.stride;
+    if (stride != d || rows.stride % table.k_multiple != 0) {
+      padded = Matrix<float>(count, stride);
+      for (size_t i = 0; i < count; ++i) std::copy_n(rows.row(begin + i), d, padded.row(i));
+      x = padded.data();
+      x_stride = stride;
+    }
+    Buffer scratch(table.gemm_scratch(count, k, d));
+    kernel::Epilogue epilogue;
+    epilogue.bias = bias.data();
+    epilogue.out = scores.data();
+    epilogue.out_stride = k;
+    table.gemm(count, x, x_stride, packed, epilogue, scratch.data());
+    for (size_t i = 0; i < count; ++i) {
+      const float* s = scores.row(i);
+      nearest[begin + i] = uint32_t(std::max_element(s, s + k) - s);
+    }
+  });
+  return nearest;
+}
+
+KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) {
+  check(rows, options);
+  check_finite(rows, "features", pool);
+  if (options.initial.data) check_finite(options.initial, "initial centres", pool);
+  View<const float> training = rows;
+  Matrix<float> sample;
+  const size_t limit = options.rows_per_cluster * options.clusters;
+  if (limit > 0 && rows.rows > limit) {
+    std::vector<size_t> which =
+        draw(rows.rows, limit, RandomStream(options.seed, "k-means sample"));
+    std::sort(which.begin(), which.end());
+    sample = gather(rows, which);
+    training = sample;
+  }
+  KMeans best;
+  for (size_t restart = 0; restart < std::max<size_t>(options.restarts, 1); ++restart) {
+    KMeans result = run(training, options, restart, pool);
+    if (restart == 0 || result.inertia < best.inertia) best = std::move(result);
+  }
+  best.trained_rows = training.rows;
+  if (training.data != rows.data) {
+    best.assignment = assign_to_centres(rows, best.centres, pool);
+    best.inertia = inertia_of(rows, best.centres, best.assignment, pool);
+  }
+  return best;
+}
+
+}  // namespace fungi

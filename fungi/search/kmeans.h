@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// k-means by Lloyd's iteration on the f32 GEMM (SPEC 5.4): defaults as in faiss, every step
+// deterministic. Assignments break ties towards the smaller centre; sums run over rows in order in
+// f64, whatever the threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/base/parallel.h"
+
+namespace fungi {
+
+struct KMeansOptions {
+  size_t clusters = 8;
+  size_t iterations = 25;  // at most; stops early when no row changes its cluster
+  size_t restarts = 1;     // the run of smallest inertia wins
+  uint64_t seed = 1234;
+  size_t rows_per_cluster = 256;   // a larger set is sampled down to this for training; 0: never
+  View<const float> initial = {};  // [clusters, width]; empty: distinct rows drawn at random
+};
+
+struct KMeans {
+  Matrix<float> centres;             // [clusters, width]
+  std::vector<uint32_t> assignment;  // of every row, to its nearest centre
+  double inertia = 0;                // Σ squared distance of every row to its centre
+  size_t iterations = 0;             // of the winning run
+  size_t trained_rows = 0;           // how many rows the centres were found from
+};
+
+// Errors: no clusters, fewer rows than clusters, initial centres of another shape, NaN or infinity
+// (naming the row).
+KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool);
+
+// The nearest centre of every row. Where the f32 scores of two centres are the same, the smaller
+// number.
+std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
+                                        Pool& pool);
+
+}  // namespace fungi

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of the exact search: blocks, the running k best, and the choice of the scan.
+#include "fungi/search/knn.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+namespace fungi {
+namespace {
+
+using search::Best;
+using search::ExactKey;
+using search::Hit;
+using search::Scan;
+using search::Selection;
+
+// Below this many queries preparing the database costs more than it saves.
+constexpr size_t kFewQueries = 12;
+// A scan that leaves more than this share of the pairs open is worse than the f32 one.
+constexpr double kWorthwhile = 0.04;
+
+// The k best of a block of queries, growing while the database goes by.
+struct Running {
+  Running(size_t queries, size_t k_) : k(k_), heap(queries * k_), size(queries, 0) {}
+  Selection of(size_t query) { return {heap.data() + query * k, k, size[query]}; }
+  size_t k;
+  std::vector<Best> heap;
+  std::vector<size_t> size;
+};
+
+// The mean of some rows spread over the database: near it, lengths and therefore rounding errors
+// are small.
+std::vector<float> centre_of(View<const float> database, Metric metric) {
+  if (metric != Metric::euclidean) return {};
+  const size_t count = std::min<size_t>(database.rows, 256);
+  std::vector<double> sum(database.cols, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = database.row(i * database.rows / count);
+    for (size_t c = 0; c < database.cols; ++c) sum[c] += row[c];
+  }
+  std::vector<float> mean(database.cols);
+  for (size_t c = 0; c < mean.size(); ++c) {
+    mean[c] = float(sum[c] / double(count));
+    if (!std::isfinite(mean[c]))
+      return {};  // the row with NaN is found and named when it is prepared
+  }
+  return mean;
+}
+
+// Everything that does not change while one block of queries runs.
+class Block {
+ public:
+  Block(View<const float> database, View<const float> queries, size_t first_query, size_t k,
+        const KnnOptions& options)
+      : exact_(options.metric, database.cols),
+        database_(database),
+        queries_(queries),
+        first_query_(first_query),
+        options_(options),
+        running_(queries.rows, k) {}
+
+  void run_scan(Pool& pool, KnnWork& work) {
+    ScanKind kind = search::resolve(options_.scan);
+    const std::vector<float> centre = centre_of(database_, options_.metric);
+    auto scan = Scan::make(kind, exact_, centre, pool);
+    scan->load_queries(queries_, first_query_, pool);
+    for (size_t first = 0; first < database_.rows; first += options_.database_block) {
+      const size_t rows = std::min(options_.database_block, database_.rows - first);
+      scan->load_rows(database_.slice(first, rows), first, pool);
+      const uint64_t exact = scan_rows(*scan, first, pool), pairs = uint64_t(rows) * queries_.rows;
+      work.pairs += pairs;
+      work.exact += exact;
+      // The first block starts without limits; from the second on the share says how good the
+      // bounds are.
+      if (first > 0 && options_.scan == ScanKind::automatic && kind != ScanKind::f32 &&
+          double(exact) > kWorthwhile * double(pairs)) {
+        kind = ScanKind::f32;
+        scan = Scan::make(kind, exact_, centre, pool);
+        scan->load_queries(queries_, first_query_, pool);
+        for (size_t i = 0; i < queries_.rows; ++i) limit(*scan, i);
+      }
+    }
+  }
+
+  // Every key exactly; parts of the database are independent and their k best are merged.
+  void run_direct(Pool& pool, KnnWork& work) {
+    const size_t part = 4096, parts = (database_.rows + part - 1) / part, k = running_.k;
+    std::vector<double> norms(queries_.rows);
+    for (size_t i = 0; i < queries_.rows; ++i) {
+      norms[i] = exact_.norm(queries_.row(i));
+      if (!std::isfinite(norms[i])) search::fail_not_finite("queries", first_query_ + i);
+    }
+    std::vector<Running> found(parts, Running(queries_.rows, k));
+    pool.parallel_for(parts, 1, [&](size_t p, size_t, unsigned) {
+      const size_t end = std::min((p + 1) * part, database_.rows);
+      for (size_t j = p * part; j < end; ++j) {
+        const double norm = exact_.norm(database_.row(j));
+        if (!std::isfinite(norm)) search::fail_not_finite("database", j);
+        for (size_t i = 0; i < queries_.rows; ++i)
+          if (wanted(i, j))
+            found[p].of(i).offer(
+                {exact_(queries_.row(i), database_.row(j), norms[i], norm), uint32_t(j)});
+      }
+    });
+    for (Running& r : found)
+      for (size_t i = 0; i < queries_.rows; ++i)
+        for (size_t b = 0; b < r.size[i]; ++b) running_.of(i).offer(r.heap[i * k + b]);
+    work.pairs += uint64_t(database_.rows) * queries_.rows;
+    work.exact += uint64_t(database_.rows) * queries_.rows;
+  }
+
+  void write(Neighbours& out) {
+    for (size_t i = 0; i < queries_.rows; ++i) {
+      running_.of(i).sort();
+      for (size_t b = 0; b < running_.k; ++b) {
+        const Best& best = running_.heap[i * running_.k + b];
+        out.index(first_query_ + i, b) = best.row;
+        out.value(first_query_ + i, b) = exact_.value(best.key);
+      }
+    }
+  }
+
+ private:
+  bool wanted(size_t query, size_t row) const {
+    return !options_.skip_same_row || row != first_query_ + query;
+  }
+
+  void limit(Scan& scan, size_t query) {
+    const Selection selection = running_.of(query);
+    if (selection.full()) scan.set_limit(query, selection.worst().key);
+  }
+
+  uint64_t scan_rows(Scan& scan, size_t first, Pool& pool) {
+    const size_t step = scan.query_rows();
+    std::vector<std::vector<Hit>> hits(pool.threads());
+    for (auto& h : hits) h.resize(step * scan.part_rows());
+    std::atomic<uint64_t> exact{0};
+    pool.parallel_for(queries_.rows, step, [&](size_t begin, size_t end, unsigned worker) {
+      std::vector<uint32_t> counts(round_up(end - begin, search::kQueryGroup));
+      uint64_t computed = 0;
+      for (size_t part = 0; part < scan.parts(); ++part) {
+        scan.scan(begin, end - begin, part, worker, hits[worker].data(), counts.data());
+        for (size_t i = begin; i < end; ++i) {
+          Hit* mine = hits[worker].data() + (i - begin) * scan.part_rows();
+          computed += settle(scan, i, first, part * scan.part_rows(), mine, counts[i - begin]);
+        }
+      }
+      exact += computed;
+    });
+    return exact;
+  }
+
+  // Computes the exact keys of the hits, most promising first, skipping those that the limit has
+  // overtaken.
+  uint64_t settle(Scan& scan, size_t query, size_t first, size_t part_row, Hit* hits,
+                  size_t count) {
+    if (count == 0) return 0;
+    Selection selection = running_.of(query);
+    const auto nearer = [](const Hit& a, const Hit& b) { return a.lower < b.lower; };
+    const size_t sorted = std::min(count, running_.k);
+    if (count > sorted) std::nth_element(hits, hits + sorted, hits + count, nearer);
+    uint64_t computed = 0;
+    for (size_t h = 0; h < count; ++h) {
+      if (h == sorted) limit(scan, query);
+      if (h >= sorted && !scan.may_hold(query, hits[h])) continue;
+      const size_t in_block = part_row + hits[h].row, row = first + in_block;
+      if (!wanted(query, row)) continue;
+      const float *x = queries_.row(query), *y = database_.row(row);
+      const double x_norm = scan.query_norm(query), y_norm = scan.row_norm(in_block);
+      ++computed;
+      if (selection.full() && exact_.above(selection.worst().key, x, y, x_norm, y_norm)) continue;
+      selection.offer({exact_(x, y, x_norm, y_norm), uint32_t(row)});
+    }
+    limit(scan, query);
+    return computed;
+  }
+
+  const ExactKey exact_;
+  const View<const float> database_, queries_;
+  const size_t first_query_;
+  const KnnOptions& options_;
+  Running running_;
+};
+
+}  // namespace
+
+Neighbours knn(View<const float> database, View<const float> queries, size_t k, Pool& pool,
+               const KnnOptions& options, KnnWork* work) {
+  const size_t available = database.rows - (options.skip_same_row && database.rows > 0 ? 1 : 0);
+  search::check_search(database, queries, k, available);
+  FUNGI_ASSERT(options.query_block > 0 && options.database_block > 0);
+  Neighbours out{Matrix<uint32_t>(queries.rows, k), Matrix<double>(queries.rows, k)};
+  KnnWork total;
+  for (size_t first = 0; first < queries.rows; first += options.query_block) {
+    const size_t count = std::min(options.query_block, queries.rows - first);
+    Block block(database, queries.slice(first, count), first, k, options);
+    if (options.scan == ScanKind::automatic && count < kFewQueries)
+      block.run_direct(pool, total);
+    else
+      block.run_scan(pool, total);
+    block.write(out);
+  }
+  if (work) *work = total;
+  return out;
+}
+
+}  // namespace fungi

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coarse half of the exact search: goes through blocks of the database with cheap products and
+// names the rows that could still be among the nearest. It may name too many; it never leaves one
+// out. knn.h has the proof.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/base/parallel.h"
+#include "fungi/search/metric.h"
+#include "fungi/search/scan_kernel.h"
+
+namespace fungi {
+
+enum class ScanKind {
+  automatic,  // what is fastest here: bf16 on tiles, bytes with AVX2, f32 elsewhere
+  f32,        // the f32 GEMM of the kernel table
+  bf16,       // the bf16 GEMM of the kernel table
+  bytes,      // 8-bit codes, exact integer products
+};
+const char* to_string(ScanKind kind);
+
+namespace search {
+
+ScanKind resolve(ScanKind kind);  // never automatic
+
+class Scan {
+ public:
+  // `centre` [width] is subtracted from rows and queries (Euclidean only; it moves nothing but the
+  // rounding).
+  static std::unique_ptr<Scan> make(ScanKind kind, const ExactKey& exact, std::vector<float> centre,
+                                    Pool& pool);
+  virtual ~Scan() = default;
+
+  // Prepares queries; their numbers in error messages start at first_row.
+  void load_queries(View<const float> queries, size_t first_row, Pool& pool);
+  // Prepares a block of the database, replacing the one before.
+  void load_rows(View<const float> rows, size_t first_row, Pool& pool);
+
+  size_t parts() const { return (row_count_ + part_rows() - 1) / part_rows(); }
+  virtual size_t part_rows() const = 0;   // rows scanned by one call of scan()
+  virtual size_t query_rows() const = 0;  // queries taken by one call of scan()
+
+  // Scans queries [query, query + count) against part `part` of the loaded rows. hits:
+  // [count][part_rows()], row numbers counted from the part's first row; counts: [count] up to the
+  // next multiple of kQueryGroup.
+  virtual void scan(size_t query, size_t count, size_t part, unsigned worker, Hit* hits,
+                    uint32_t* counts) = 0;
+
+  // Rows whose key is greater than `key` need not be named from now on.
+  void set_limit(size_t query, double key);
+
+  // Whether a hit of an earlier, wider limit is still one.
+  bool may_hold(size_t query, const Hit& hit) const {
+    return !(hit.lower > query_terms_[query].limit);
+  }
+
+  double row_norm(size_t row) const { return row_norms_[row]; }  // of the loaded block
+  double query_norm(size_t query) const { return query_norms_[query]; }
+
+ protected:
+  Scan(const ExactKey& exact, std::vector<float> centre);
+  virtual void reserve_queries(size_t count) = 0;
+  virtual void reserve_rows(size_t count) = 0;
+  // Takes over the prepared row v [padded_width_] and sets terms.
+  virtual void store_query(size_t query, const float* v, double norm) = 0;
+  virtual void store_row(size_t row, const float* v, double norm) = 0;
+  virtual void finish_rows(Pool&) {}
+
+  // With x̂ = what the scan computes with: its scale, length, distance from x, and the relative
+  // error of its sums.
+  void set_query_terms(size_t query, double scale, double norm, double residual, double sum_error);
+  void set_row_terms(size_t row, double scale, double residual, double norm, int32_t offset);
+  RowTerms terms_from(size_t row) const;
+
+  const ExactKey exact_;
+  const size_t width_, padded_width_;
+  size_t row_count_ = 0, query_count_ = 0;
+  std::vector<QueryTerms> query_terms_;
+
+ private:
+  double prepare(const float* row, double norm, float* v) const;  // returns the length of v
+
+  std::vector<float> centre_;
+  double weight_;  // how many times the key holds the dot product: 2 for squared distances, else 1
+  std::vector<double> query_norms_, query_square_, row_norms_;
+  std::vector<float> bias_, scale_, residual_, norm_;
+  std::vector<int32_t> offset_;
+};
+
+std::unique_ptr<Scan> make_byte_scan(const ExactKey& exact, std::vector<float> centre);
+std::unique_ptr<Scan> make_table_scan(bool bf16, const ExactKey& exact, std::vector<float> centre,
+                                      Pool& pool);
+
+}  // namespace search
+}  // namespace fungi

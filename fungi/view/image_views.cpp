@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// One maker per kind of view (evaluation, crops, patches) behind ImageViews.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "fungi/base/error.h"
+#include "fungi/base/random.h"
+#include "fungi/view/crop.h"
+#include "fungi/view/patches.h"
+#include "fungi/view/view.h"
+
+namespace fungi {
+
+class ImageViews::Maker {
+ public:
+  virtual ~Maker() = default;
+  virtual void open(const Image& image, uint32_t seed) = 0;
+  virtual void write(size_t index, std::span<float> out) = 0;
+  size_t count = 1, floats = 0;
+  bool is_open = false;
+};
+
+namespace {
+
+class EvaluationMaker final : public ImageViews::Maker {
+ public:
+  explicit EvaluationMaker(const Preprocess& preprocess) : preprocessor_(preprocess) {}
+  void open(const Image& image, uint32_t) override { image_ = &image; }
+  void write(size_t, std::span<float> out) override { preprocessor_.apply(*image_, out); }
+
+ private:
+  Preprocessor preprocessor_;
+  const Image* image_ = nullptr;
+};
+
+class CropMaker final : public ImageViews::Maker {
+ public:
+  CropMaker(const ViewPlan& plan, const Preprocess& preprocess)
+      : plan_(plan), size_(preprocess.input_size), table_(preprocess.mean, preprocess.std) {}
+
+  void open(const Image& image, uint32_t seed) override {
+    image_ = &image;
+    TorchRandom random(seed);
+    crops_.clear();
+    const auto draw = [&](size_t n, const float area[2]) {
+      for (size_t i = 0; i < n; ++i)
+        crops_.push_back(random_resized_crop(image.width, image.height, area[0], area[1], random));
+    };
+    draw(plan_.global_crops, plan_.global_area);
+    draw(plan_.local_crops, plan_.local_area);
+  }
+
+  void write(size_t index, std::span<float> out) override {
+    const Crop& crop = crops_[index];
+    resizer_.resize(Pixels(*image_).crop(crop.left, crop.top, crop.width, crop.height), size_,
+                    size_, plan_.bilinear ? Filter::bilinear : Filter::bicubic, resized_);
+    table_.write_planes(resized_, out.data());
+  }
+
+ private:
+  ViewPlan plan_;
+  size_t size_;
+  PixelTable table_;
+  PillowResizer resizer_;
+  Image resized_;
+  std::vector<Crop> crops_;
+  const Image* image_ = nullptr;
+};
+
+class PatchMaker final : public ImageViews::Maker {
+ public:
+  PatchMaker(const ViewPlan& plan, const Preprocess& preprocess)
+      : patches_(preprocess.input_size,
+                 patch_grid(preprocess.input_size, plan.patch_count, plan.stride_scale),
+                 PixelTable(preprocess.mean, preprocess.std)) {}
+  void open(const Image& image, uint32_t) override { patches_.open(image); }
+  void write(size_t index, std::span<float> out) override { patches_.write(index, out); }
+
+ private:
+  PatchViews patches_;
+};
+
+void check_area(const float area[2], const char* name) {
+  if (!(area[0] > 0 && area[0] <= area[1]))
+    fail(fmt::format("expected 0 < low <= high, found {} to {}", area[0], area[1]), name);
+}
+
+}  // namespace
+
+size_t view_count(const ViewPlan& plan, size_t input_size) {
+  switch (plan.kind) {
+    case ViewPlan::Kind::evaluation:
+      return 1;
+    case ViewPlan::Kind::crops:
+      check_area(plan.global_area, "ViewPlan::global_area");
+      check_area(plan.local_area, "ViewPlan::local_area");
+      if (plan.global_crops + plan.local_crops == 0)
+        fail("expected at least one crop, found none", "ViewPlan::global_crops");
+      return plan.global_crops + plan.local_crops;
+    case ViewPlan::Kind::patches:
+      return patch_grid(input_size, plan.patch_count, plan.stride_scale).count();
+  }
+  fail("unknown kind of view", "ViewPlan::kind");
+}
+
+uint32_t view_seed(uint64_t seed, std::string_view purpose, std::string_view sample_id) {
+  return uint32_t(RandomStream(seed, purpose, fnv1a64(sample_id)).bits(0));
+}
+
+ImageViews::ImageViews(const ViewPlan& plan, const Preprocess& preprocess) {
+  check(preprocess);
+  const size_t count = view_count(plan, preprocess.input_size);
+  if (plan.kind == ViewPlan::Kind::evaluation)
+    maker_ = std::make_unique<EvaluationMaker>(preprocess);
+  else if (plan.kind == ViewPlan::Kind::crops)
+    maker_ = std::make_unique<CropMaker>(plan, preprocess);
+  else
+    maker_ = std::make_unique<PatchMaker>(plan, preprocess);
+  maker_->count = count;
+  maker_->floats = 3 * preprocess.input_size * preprocess.input_size;
+}
+
+ImageViews::~ImageViews() = default;
+ImageViews::ImageViews(ImageViews&&) noexcept = default;
+ImageViews& ImageViews::operator=(ImageViews&&) noexcept = default;
+
+size_t ImageViews::count() const noexcept { return maker_->count; }
+size_t ImageViews::view_floats() const noexcept { return maker_->floats; }
+
+void ImageViews::open(const Image& image, uint32_t seed) {
+  FUNGI_ASSERT(image.width > 0 && image.height > 0 &&
+               image.rgb.size() == 3 * image.width * image.height);
+  maker_->open(image, seed);
+  maker_->is_open = true;
+}
+
+void ImageViews::write(size_t index, std::span<float> out) {
+  FUNGI_ASSERT(maker_->is_open && index < count() && out.size() == view_floats());
+  maker_->write(index, out);
+}
+
+void make_views(const Image& image, const ViewPlan& plan, const Preprocess& preprocess,
+                uint32_t seed, std::span<float> out) {
+  ImageViews views(plan, preprocess);
+  FUNGI_ASSERT(out.size() == views.count() * views.view_floats());
+  views.open(image, seed);
+  for (size_t i = 0; i < views.count(); ++i)
+    views.write(i, out.subspan(i * views.view_floats(), views.view_floats()));
+}
+
+}  // namespace fungi

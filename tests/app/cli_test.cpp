@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as a user meets it: machine-readable answers, helpful refusals, exit codes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command.h"
+
+namespace fungi {
+namespace {
+
+using test::Outcome;
+using test::run_fungi;
+
+const std::string kModel = FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4";
+
+TEST(CommandLine, HelpAndVersion) {
+  EXPECT_EQ(run_fungi("--help").status, 0);
+  EXPECT_NE(run_fungi("--help").out.find("extract"), std::string::npos);
+  EXPECT_EQ(run_fungi("--version").status, 0);
+}
+
+TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
+  const Outcome verb = run_fungi("extrakt");
+  EXPECT_EQ(verb.status, 2);
+  EXPECT_NE(verb.err.find("extract"), std::string::npos) << verb.err;
+  const Outcome option = run_fungi("info --jsn");
+  EXPECT_EQ(option.status, 2);
+  EXPECT_NE(option.err.find("--json"), std::string::npos) << option.err;
+  EXPECT_EQ(run_fungi("").status, 2);
+}
+
+TEST(CommandLine, InfoSaysWhatIsChosen) {
+  const auto info = nlohmann::json::parse(run_fungi("info --json").out);
+  for (const char* key : {"cpu", "physical_cores", "isa", "precision", "kernel", "supported"}) EXPECT_TRUE(info.contains(key)) << key;
+  const auto forced = nlohmann::json::parse(run_fungi("info --json", "FUNGI_ISA=generic").out);
+  EXPECT_EQ(forced["isa"], "generic");
+  const Outcome unknown = run_fungi("info", "FUNGI_ISA=mmx");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_NE(unknown.err.find("avx512"), std::string::npos) << unknown.err;
+}
+
+TEST(CommandLine, ModelsAndInspect) {
+  EXPECT_GE(nlohmann::json::parse(run_fungi("models --json").out).size(), 10u);
+  const auto facts = nlohmann::json::parse(run_fungi("inspect --json " + kModel).out);
+  EXPECT_EQ(facts["format"], "safetensors");
+  EXPECT_EQ(facts["architecture"]["width"], "32");
+  EXPECT_EQ(facts["architecture"]["heads"], "4");
+  const Outcome ambiguous = run_fungi("inspect " FUNGI_GOLDEN_DIR "/backbone/openai_clip/model.pt --set heads=2");
+  EXPECT_EQ(ambiguous.status, 1);
+  EXPECT_NE(ambiguous.err.find("quick_gelu"), std::string::npos) << "must name the choices: " << ambiguous.err;
+  const Outcome missing = run_fungi("inspect no/such/file.safetensors");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("no/such/file.safetensors"), std::string::npos);
+}
+
+TEST(CommandLine, BenchPrintsOneObject) {
+  for (const char* objectives : {"none", "kl"}) {
+    const Outcome o = run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") + objectives);
+    ASSERT_EQ(o.status, 0) << o.err;
+    const auto json = nlohmann::json::parse(o.out);
+    for (const char* key : {"samples_per_second", "peak_gflops", "share_of_peak", "peak_rss_mb", "isa", "precision", "threads"}) EXPECT_TRUE(json.contains(key)) << key;
+    EXPECT_GT(json["samples_per_second"], 0);
+    EXPECT_GT(json["share_of_peak"], 0);
+  }
+  EXPECT_EQ(run_fungi("bench -m vit_enormous").status, 1);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi extract as a user runs it: resume after kill -9 to the last byte, grown folders, bad files, mismatches, Ctrl-C.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "fungi/base/random.h"
+#include "tests/support/command.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Outcome;
+using test::run_fungi;
+
+const std::string kModel = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
+const std::string kObjectives = "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
+
+// Pictures in MNIST's IDX form: many samples without an image encoder.
+void write_idx(const fs::path& folder, size_t n, size_t seed = 1) {
+  fs::create_directories(folder);
+  auto big_endian = [](size_t v) { return std::string{char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; };
+  std::string images = std::string("\0\0\x08\x03", 4) + big_endian(n) + big_endian(20) + big_endian(20);
+  std::string labels = std::string("\0\0\x08\x01", 4) + big_endian(n);
+  for (size_t i = 0; i < n; ++i) {
+    const RandomStream random(seed, "idx", i);
+    for (size_t p = 0; p < 400; ++p) images += char(random.bits(p / 7) & 255);
+    labels += char(i % 3);
+  }
+  std::ofstream(folder / "train-images-idx3-ubyte", std::ios::binary) << images;
+  std::ofstream(folder / "train-labels-idx1-ubyte", std::ios::binary) << labels;
+}
+
+std::string command(const fs::path& data, const fs::path& store, const std::string& more = "") {
+  return "extract " + data.string() + kModel + kObjectives + "--shard 4 -j 2 -o " + store.string() + " " + more;
+}
+
+std::map<std::string, std::string> store_bytes(const fs::path& store) { return test::contents(store); }
+
+TEST(Extract, WritesAStoreThatSaysWhatItIs) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 10);
+  const Outcome dry = run_fungi(command(folder / "data", folder / "store", "--dry-run --json"));
+  ASSERT_EQ(dry.status, 0) << dry.err;
+  EXPECT_EQ(nlohmann::json::parse(dry.out)["to_compute"], 10);
+  EXPECT_FALSE(fs::exists(folder / "store"));
+  const Outcome run = run_fungi(command(folder / "data", folder / "store", "--json"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto result = nlohmann::json::parse(run.out);
+  EXPECT_EQ(result["rows"], 10);
+  EXPECT_TRUE(result["complete"]);
+  for (const char* file : {"manifest.json", "embedding-00000.npy", "kl-00002.npy", "dino-00000.npy", "simclr-00001.npy", "rows-00000.jsonl", "state/simclr-negatives.npy"})
+    EXPECT_TRUE(fs::exists(folder / "store" / file)) << file;
+  const Outcome again = run_fungi(command(folder / "data", folder / "store", "--json"));
+  EXPECT_EQ(nlohmann::json::parse(again.out)["computed"], 0);
+}
+
+TEST(Extract, KilledAtRandomMomentsEndsWithTheSameBytes) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 24);
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "whole")).status, 0);
+  const RandomStream random(11, "kills");
+  for (size_t i = 0; i < 20; ++i) {
+    const std::string limit = std::to_string(0.01 + 0.25 * random.uniform(i));
+    run_fungi(command(folder / "data", folder / "killed"), "timeout -s KILL " + limit);
+  }
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "killed")).status, 0);
+  EXPECT_EQ(store_bytes(folder / "killed"), store_bytes(folder / "whole"));
+}
+
+TEST(Extract, AGrownFolderAddsOnlyWhatIsNew) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 8);
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
+  write_idx(folder / "data", 11);
+  const auto grown = nlohmann::json::parse(run_fungi(command(folder / "data", folder / "store", "--json")).out);
+  EXPECT_EQ(grown["computed"], 3);
+  EXPECT_EQ(grown["rows"], 11);
+}
+
+TEST(Extract, LikeUsesTheSameStateAndRefusesAMismatch) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "train", 9);
+  write_idx(folder / "test", 5, 2);
+  ASSERT_EQ(run_fungi(command(folder / "train", folder / "a")).status, 0);
+  const std::string like = "--like " + (folder / "a").string();
+  ASSERT_EQ(run_fungi(command(folder / "test", folder / "b", like)).status, 0);
+  for (const char* file : {"state/simclr-negatives.npy", "state/kl-head-weight.npy"})
+    EXPECT_EQ(test::read_text(folder / "a" / file), test::read_text(folder / "b" / file)) << file;
+  const Outcome other = run_fungi(command(folder / "test", folder / "c", like + " --seed 7"));
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.err.find("seed"), std::string::npos) << other.err;
+  EXPECT_EQ(run_fungi(command(folder / "train", folder / "a", "--seed 7")).status, 1) << "resuming with other settings";
+}
+
+TEST(Extract, BadFilesAreRecordedAndSkipped) {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder / "data/a");
+  for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/input/images"))
+    if (entry.path().extension() == ".jpg" && entry.file_size() < 20000) fs::copy(entry.path(), folder / "data/a");
+  std::ofstream(folder / "data/a/zz-empty.jpg");
+  std::ofstream(folder / "data/a/zz-text.png") << "this is no picture";
+  const std::string base = "extract " + (folder / "data").string() + kModel + "--objectives kl -o ";
+  const Outcome partial = run_fungi(base + (folder / "store").string() + " --json");
+  EXPECT_EQ(partial.status, 3) << partial.err;
+  EXPECT_GE(nlohmann::json::parse(partial.out)["failed"], 2);
+  const std::string failed = test::read_text(folder / "store/failed.jsonl");
+  EXPECT_NE(failed.find("zz-empty.jpg"), std::string::npos);
+  EXPECT_NE(failed.find("zz-text.png"), std::string::npos);
+  const Outcome strict = run_fungi(base + (folder / "strict").string() + " --strict");
+  EXPECT_EQ(strict.status, 1);
+  EXPECT_NE(strict.err.find("a/"), std::string::npos) << "must name the file: " << strict.err;
+}
+
+TEST(Extract, CtrlCSavesAndExits130) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 160);
+  const Outcome stopped = run_fungi(command(folder / "data", folder / "store"), "timeout --preserve-status -s INT 0.3");
+  if (stopped.status == 0) GTEST_SKIP() << "this machine was done before the signal came";
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "whole")).status, 0);
+  EXPECT_EQ(store_bytes(folder / "store"), store_bytes(folder / "whole"));
+}
+
+TEST(Extract, ClearRefusals) {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder / "empty");
+  EXPECT_EQ(run_fungi("extract " + (folder / "empty").string() + kModel + "-o " + (folder / "s").string()).status, 1);
+  EXPECT_EQ(run_fungi("extract /no/such/folder" + kModel + "-o " + (folder / "s").string()).status, 1);
+  write_idx(folder / "data", 3);
+  const Outcome objective = run_fungi("extract " + (folder / "data").string() + kModel + "--objectives klm -o " + (folder / "s").string());
+  EXPECT_EQ(objective.status, 1);
+  EXPECT_NE(objective.err.find("simclr"), std::string::npos) << "must name the choices: " << objective.err;
+  EXPECT_EQ(run_fungi("extract " + (folder / "data").string() + kModel + "--objectives kl -o /proc/nope").status, 1);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extractor on a tiny random backbone: shared views, every objective, batch and thread independence, kept factors, a user's
+// own objective, and what happens to bad samples.
+#include "fungi/feature/extractor.h"
+
+#include <gtest/gtest.h>
+
+#include "fungi/backbone/tensors.h"
+#include "fungi/base/random.h"
+#include "tests/support/golden.h"
+
+namespace fungi {
+namespace {
+
+// Pictures made of a formula; number 3 is broken when asked so.
+class Pictures : public Dataset {
+ public:
+  explicit Pictures(size_t n, bool with_broken = false) : broken_(with_broken ? 3 : SIZE_MAX) {
+    for (size_t i = 0; i < n; ++i) ids_.push_back("picture-" + std::to_string(i)), labels_.push_back(int(i % 2));
+    class_names_ = {"even", "odd"};
+    finish(DatasetKind::flat, "pictures");
+  }
+  std::vector<uint8_t> read(size_t) const override { return {}; }
+  Image image(size_t i, const DecodeOptions&) const override {
+    if (i == broken_) fail("the file is broken", ids_[i]);
+    Image image{40, 30, std::vector<uint8_t>(40 * 30 * 3)};
+    const RandomStream random(i, "pictures");
+    for (size_t p = 0; p < image.rgb.size(); ++p) image.rgb[p] = uint8_t(random.bits(p / 37) % 200 + p % 50);
+    return image;
+  }
+
+ private:
+  size_t broken_;
+};
+
+Architecture tiny() {
+  Architecture a = named_architecture("vit_tiny_patch16_224");
+  a.depth = 2, a.width = a.embedding_width = 48, a.heads = 3, a.head_dim = 16, a.mlp_hidden = 96;
+  a.patch_h = a.patch_w = a.stride_h = a.stride_w = 8, a.input_h = a.input_w = 24, a.stored_grid_h = a.stored_grid_w = 3;
+  a.preprocess.resize = 27;
+  return a;
+}
+
+ExtractorOptions all_objectives() {
+  ExtractorOptions o;
+  o.objectives = {"kl", "dino:width=32,local_crops=2", "simclr:width=16,negatives=3", "deepcluster:prototypes=4"};
+  o.projection_rows = 20;
+  return o;
+}
+
+std::vector<size_t> range(size_t n) {
+  std::vector<size_t> all(n);
+  for (size_t i = 0; i < n; ++i) all[i] = i;
+  return all;
+}
+
+bool same(const Matrix<float>& x, const Matrix<float>& y) {
+  return x.rows() == y.rows() && x.cols() == y.cols() && std::equal(x.data(), x.data() + x.rows() * x.cols(), y.data());
+}
+
+TEST(Extractor, BlocksAreUnitVectorsAndViewsAreShared) {
+  Pool pool(2);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  Extractor extractor(backbone, all_objectives(), pool);
+  const Pictures data(6);
+  EXPECT_FALSE(extractor.ready());
+  EXPECT_THROW(extractor.extract(data, range(6)), Error);
+  extractor.fit(data);
+  EXPECT_TRUE(extractor.ready());
+  // embedding and kl share one view; dino 4; simclr 49 at 24 pixels (12-pixel patches, stride 2); deepcluster 8 + 2
+  EXPECT_EQ(extractor.views_per_sample(), 1 + 4 + 49 + 10u);
+  const StoreRows rows = extractor.extract(data, range(6));
+  ASSERT_EQ(rows.blocks.size(), 5u);
+  EXPECT_TRUE(rows.failures.empty());
+  for (size_t b = 1; b < 5; ++b)
+    for (size_t i = 0; i < 6; ++i) {
+      double norm = 0;
+      for (size_t j = 0; j < 20; ++j) norm += double(rows.blocks[b](i, j)) * rows.blocks[b](i, j);
+      EXPECT_NEAR(norm, 1, 1e-5) << "block " << b;
+    }
+}
+
+TEST(Extractor, SameBytesForAnyBatchAndThreads) {
+  const Pictures data(7);
+  std::vector<StoreRows> results;
+  for (unsigned threads : {1u, 2u}) {
+    Pool pool(threads);
+    const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+    Extractor extractor(backbone, all_objectives(), pool);
+    extractor.fit(data);
+    results.push_back(extractor.extract(data, range(7)));
+    if (threads == 2) {  // one by one
+      for (size_t i = 0; i < 7; ++i) {
+        const size_t index[] = {i};
+        const StoreRows one = extractor.extract(data, index);
+        for (size_t b = 0; b < one.blocks.size(); ++b)
+          EXPECT_TRUE(std::equal(one.blocks[b].row(0), one.blocks[b].row(0) + one.blocks[b].cols(), results[0].blocks[b].row(i))) << "block " << b;
+      }
+    }
+  }
+  for (size_t b = 0; b < results[0].blocks.size(); ++b) EXPECT_TRUE(same(results[0].blocks[b], results[1].blocks[b])) << "block " << b;
+}
+
+TEST(Extractor, StateCarriesARunOver) {
+  Pool pool(2);
+  const Pictures train(6), test(4);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  Extractor first(backbone, all_objectives(), pool);
+  first.fit(train);
+  ExtractorOptions other = all_objectives();
+  Extractor second(backbone, std::move(other), pool);
+  second.restore(first.state());
+  EXPECT_TRUE(second.ready());
+  const StoreRows x = first.extract(test, range(4)), y = second.extract(test, range(4));
+  for (size_t b = 0; b < x.blocks.size(); ++b) EXPECT_TRUE(same(x.blocks[b], y.blocks[b]));
+}
+
+TEST(Extractor, RecordedAndRecomputedBackwardAgree) {  // the second backbone keeps all tokens, so nothing is pruned or recorded
+  Pool pool(1);
+  const Pictures data(3);
+  StoreRows rows[2];
+  for (bool tokens : {false, true}) {
+    const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = tokens}, pool);
+    EXPECT_EQ(backbone.can_record(), !tokens);
+    ExtractorOptions o;
+    o.objectives = {"kl", "dino:width=32,local_crops=2"};
+    o.projection_rows = 20;
+    Extractor extractor(backbone, std::move(o), pool);
+    rows[tokens] = extractor.extract(data, range(3));
+  }
+  for (size_t b = 0; b < 3; ++b)
+    EXPECT_LT(golden::relative_error(rows[1].blocks[b].data(), rows[0].blocks[b].data(), rows[0].blocks[b].rows() * rows[0].blocks[b].cols()), 1e-4);
+}
+
+TEST(Extractor, Ibot) {
+  Pool pool(2);
+  const Pictures data(3);
+  const Backbone plain = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  ExtractorOptions o;
+  o.objectives = {"ibot:width=16,local_crops=1"};
+  EXPECT_THROW(Extractor(plain, std::move(o), pool), Error);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = true}, pool);
+  o = {};
+  o.objectives = {"ibot:width=16,local_crops=1"};
+  Extractor extractor(backbone, std::move(o), pool);
+  const StoreRows rows = extractor.extract(data, range(3));
+  EXPECT_TRUE(rows.failures.empty());
+  EXPECT_NE(rows.blocks[1](0, 0), rows.blocks[1](1, 0));
+}
+
+TEST(Extractor, KeptFactorsGiveTheProjection) {
+  Pool pool(1);
+  const Pictures data(2);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  ExtractorOptions o;
+  o.objectives = {"dino:width=32,local_crops=1"};
+  o.projection_rows = 20;
+  o.keep_factors = true;
+  Extractor extractor(backbone, std::move(o), pool);
+  const StoreRows rows = extractor.extract(data, range(2));
+  ASSERT_EQ(rows.blocks.size(), 4u);  // embedding, dino, factors b and a
+  EXPECT_EQ(rows.blocks[2].cols(), 3 * 48u);
+  ProjectionOptions p;
+  p.rows = 20;
+  const auto projection = Projection::make(std::move(p), {48, 48, true});
+  for (size_t i = 0; i < 2; ++i) {
+    const GradientFactors f{{rows.blocks[2].row(i), 3, 48}, {rows.blocks[3].row(i), 3, 48}};
+    Matrix<float> y(1, 20);
+    projection->project({&f, 1}, y);
+    normalise({y.row(0), 20});
+    EXPECT_LT(golden::relative_error(y.row(0), rows.blocks[1].row(i), 20), 1e-6);
+  }
+}
+
+TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
+  Pool pool(2);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  ExtractorOptions o;
+  o.objectives = {"kl"};
+  Extractor extractor(backbone, std::move(o), pool);
+  const StoreRows good = extractor.extract(Pictures(8), range(8)), bad = extractor.extract(Pictures(8, true), range(8));
+  ASSERT_EQ(bad.failures.size(), 1u);
+  EXPECT_EQ(bad.failures[0].position, 3u);
+  EXPECT_EQ(bad.failures[0].stage, "decode");
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(std::equal(good.blocks[1].row(i), good.blocks[1].row(i) + good.blocks[1].cols(), bad.blocks[1].row(i)), i != 3);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// A make-believe extraction for the tests of the store: rows that are a pure function of the sample
+// id, some samples that always fail, and whole folders compared byte by byte.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fungi/base/error.h"
+#include "fungi/base/random.h"
+#include "fungi/feature/store_writer.h"
+
+namespace fungi::test {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    // In memory where there is such a place: these tests write thousands of flushed files.
+    const fs::path memory = "/dev/shm";
+    const bool usable = ::access(memory.c_str(), W_OK) == 0;
+    const fs::path parent = usable ? memory : fs::temp_directory_path();
+    std::string name = (parent / "fungi-store-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+inline std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline void write_file(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Every file below the folder with its bytes.
+inline std::map<std::string, std::string> snapshot(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = fs::relative(entry.path(), folder).string();
+    files[name] = entry.is_directory() ? "folder" : read_file(entry.path());
+  }
+  return files;
+}
+
+inline void expect_same_bytes(const fs::path& expected, const fs::path& found,
+                              const std::string& what) {
+  const auto a = snapshot(expected), b = snapshot(found);
+  for (const auto& [name, bytes] : a) {
+    ASSERT_TRUE(b.contains(name)) << what << ": " << name << " is missing";
+    ASSERT_TRUE(b.at(name) == bytes) << what << ": " << name << " differs:\n" << b.at(name);
+  }
+  for (const auto& [name, bytes] : b) ASSERT_TRUE(a.contains(name)) << what << ": extra " << name;
+}
+
+inline StoreSpec example_spec() {
+  StoreSpec spec;
+  spec.pipeline = "embedding+kl";
+  spec.precision = "f32";
+  spec.settings = R"({"seed": 1, "kl": {"temperature": 15}})";
+  spec.model_path = "models/tiny.safetensors";
+  spec.model_sha256 = "00ff";
+  spec.architecture = R"({"width": 5})";
+  spec.blocks = {{"embedding", 5}, {"kl", 3}};
+  spec.isa = "generic";
+  return spec;
+}
+
+// Samples "a/0000", "b/0001", ... named so that a longer data set inserts samples everywhere.
+inline std::vector<StoreSample> example_samples(size_t from, size_t to, size_t step = 1) {
+  std::vector<StoreSample> samples;
+  for (size_t i = from; i < to; i += step) {
+    std::string number = std::to_string(i);
+    number.insert(0, 4 - number.size(), '0');
+    samples.push_back({"images/" + number + ".jpg", static_cast<int64_t>(i % 3), ""});
+  }
+  return samples;
+}
+
+inline const std::vector<std::string> kClasses = {"ant", "bee", "cat"};
+
+inline bool always_fails(const std::string& id) { return fnv1a64(id) % 7 == 0; }
+
+inline float example_value(const std::string& id, size_t block, size_t column) {
+  const double u = RandomStream(block, id).uniform(column);
+  return static_cast<float>(2 * u - 1);
+}
+
+struct Extraction {
+  size_t computed = 0;             // samples
+  size_t stop_after = size_t(-1);  // shards; then finish() as after Ctrl-C
+  bool backwards = false;          // put the last shard first
+  std::function<bool(const std::string&)> fails = always_fails;
+  StoreTotals totals;
+
+  StoreRows compute(const StoreSpec& spec, const std::vector<StoreSample>& samples,
+                    const StoreWork& work) {
+    StoreRows rows;
+    for (const StoreBlock& block : spec.blocks) {
+      rows.blocks.emplace_back(work.samples.size(), block.width);
+    }
+    for (size_t p = 0; p < work.samples.size(); ++p) {
+      ++computed;
+      const std::string& id = samples[work.samples[p]].id;
+      if (fails(id)) {
+        rows.failures.push_back({p, "decode", "the file '" + id + "' ends early"});
+        continue;
+      }
+      for (size_t b = 0; b < spec.blocks.size(); ++b) {
+        for (size_t j = 0; j < spec.blocks[b].width; ++j) {
+          rows.blocks[b](p, j) = example_value(id, b, j);
+        }
+      }
+    }
+    return rows;
+  }
+
+  void operator()(const fs::path& folder, std::vector<StoreSample> samples,
+                  StoreOptions options = {.shard_size = 8}, StoreSpec spec = example_spec()) {
+    computed = 0;
+    StoreWriter writer(folder, spec, std::move(options));
+    if (!writer.has_state("kl-head")) {
+      Matrix<float> head(2, 3);
+      head(1, 2) = 0.5f;
+      writer.put_state("kl-head", head);
+    }
+    std::vector<StoreWork> works = writer.plan(samples, kClasses);
+    if (backwards) std::reverse(works.begin(), works.end());
+    for (size_t w = 0; w < works.size() && w < stop_after; ++w) {
+      writer.put(works[w], compute(spec, samples, works[w]));
+    }
+    totals = writer.finish();
+  }
+};
+
+// The text of the Error that `action` throws; empty when it throws none.
+inline std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+#define EXPECT_ERROR(part, ...)                                                         \
+  do {                                                                                  \
+    const std::string error_text = ::fungi::test::error_of([&] { __VA_ARGS__; });       \
+    EXPECT_NE(error_text.find(part), std::string::npos) << "the error: " << error_text; \
+  } while (false)
+
+}  // namespace fungi::test

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny BERT and T5 encoders with padded sentences. Needs torch and transformers.
+
+Run: python make_backbone_text.py [family ...]
+"""
+import json
+import sys
+
+import torch
+
+from make_backbone_hf import LIBRARY, publish
+from make_backbone_common import ROOT, SAMPLES, folder_for, generator, randomise, write_truth
+from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertModel, T5Config,
+                          T5EncoderModel, T5ForConditionalGeneration)
+
+BERT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=40,
+            vocab_size=40, max_position_embeddings=16, attn_implementation="eager")
+T5 = dict(d_model=16, d_kv=8, num_layers=2, num_decoder_layers=1, num_heads=2, d_ff=40,
+          vocab_size=40, relative_attention_num_buckets=32, relative_attention_max_distance=128,
+          attn_implementation="eager")
+
+
+def sentences(g, length, lengths):
+    ids = torch.randint(3, 40, (SAMPLES, length), generator=g)
+    mask = (torch.arange(length)[None] < torch.tensor(lengths)[:, None]).long()
+    return ids * mask, mask
+
+
+def bert_truth(family, g, model, pooling, notes):
+    model = model.double()
+    ids, mask = sentences(g, 9, [9, 6, 4])
+
+    def run(x, mask):
+        tokens = model(input_ids=x, attention_mask=mask).last_hidden_state
+        if pooling == "token 0":
+            return tokens[:, 0], tokens
+        m = mask[..., None].double()
+        return (tokens * m).sum(1) / m.sum(1), tokens
+    c = model.config
+    facts = {"library": LIBRARY, "width": 16, "depth": 2, "heads": 2, "mlp_hidden": 40,
+             "prefix_tokens": 0, "pooling": pooling, "eps": c.layer_norm_eps,
+             "activation": c.hidden_act, "post_norm": True, "vocabulary": 40, "positions": 16,
+             "input_size": [9], "notes": notes}
+    write_truth(family, g, {"input": ids, "mask": mask}, run, bert_layers(model), facts)
+
+
+def bert_layers(model):
+    first, last = model.encoder.layer[0], model.encoder.layer[1]
+    one = first.attention.self
+
+    def linear(m):
+        return (m.weight, m.bias)
+    return {"blocks.0.attn.qkv": [linear(one.query), linear(one.key), linear(one.value)],
+            "blocks.0.mlp.fc1": linear(first.intermediate.dense),
+            "blocks.1.attn.proj": linear(last.attention.output.dense),
+            "blocks.1.mlp.fc2": linear(last.output.dense)}
+
+
+def bert(family):
+    g = generator(family)
+    model = randomise(BertModel(BertConfig(**BERT)), g)
+    publish(family, model)
+    bert_truth(family, g, model, "token 0", "BertModel; mask.npy is 1 for real tokens; the pooler "
+                                            "in "
+                                            "the file is not used")
+
+
+def bert_mean(family):
+    g = generator(family)
+    model = randomise(BertForMaskedLM(BertConfig(**BERT)), g)
+    publish(family, model)
+    bert_truth(family, g, model.bert, "mean of real tokens",
+               "BertForMaskedLM: prefix bert., cls.predictions.* beside; mean over the mask")
+
+
+def bert_legacy(family):
+    g = generator(family)
+    model = randomise(BertForPreTraining(BertConfig(**BERT)), g)
+    folder = folder_for(family)
+    state = {}
+    for name, value in model.state_dict().items():
+        name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+        state[name.replace("LayerNorm.bias", "LayerNorm.beta")] = value.clone()
+    torch.save(state, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False)
+    config = json.loads(model.config.to_json_string(use_diff=False))
+    keep = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+            "vocab_size", "max_position_embeddings", "hidden_act", "layer_norm_eps", "model_type",
+            "type_vocab_size", "pad_token_id")
+    config = {"architectures": ["BertForMaskedLM"], **{k: config[k] for k in keep}}
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
+    bert_truth(family, g, model.bert, "token 0",
+               "as the first published bert-base files: legacy (not zip) pickle, prefix bert., "
+               "LayerNorm.gamma / LayerNorm.beta, cls.* heads beside")
+
+
+def t5_truth(family, g, model, fc1, notes, length=20, lengths=(20, 13, 5)):
+    model = model.double()
+    ids, mask = sentences(g, length, list(lengths))
+
+    def run(x, mask):
+        tokens = model(input_ids=x, attention_mask=mask).last_hidden_state
+        return tokens[:, 0], tokens
+    blocks = model.encoder.block
+
+    def linear(m):
+        assert m.bias is None
+        return (m.weight, None)
+    one, two = blocks[0].layer[0].SelfAttention, blocks[1].layer[0].SelfAttention
+    ff = blocks[0].layer[1].DenseReluDense
+    layers = {"blocks.0.attn.qkv": [linear(one.q), linear(one.k), linear(one.v)],
+              "blocks.0.mlp.fc1": [linear(getattr(ff, name)) for name in fc1],
+              "blocks.1.attn.proj": linear(two.o),
+              "blocks.1.mlp.fc2": linear(blocks[1].layer[1].DenseReluDense.wo)}
+    c = model.config
+    facts = {"library": LIBRARY, "width": c.d_model, "depth": 2, "heads": c.num_heads,
+             "head_dim": c.d_kv, "mlp_hidden": c.d_ff, "prefix_tokens": 0, "pooling": "token 0",
+             "eps": c.layer_norm_epsilon, "activation": c.dense_act_fn, "gated": c.is_gated_act,
+             "rms_norm": True, "relative_buckets": c.relative_attention_num_buckets,
+             "relative_max_distance": c.relative_attention_max_distance, "vocabulary": 40,
+             "input_size": [length], "notes": notes}
+    write_truth(family, g, {"input": ids, "mask": mask}, run, layers, facts)
+
+
+def t5(family):
+    g = generator(family)
+    whole = randomise(T5ForConditionalGeneration(T5Config(**T5)), g, gain=0.9)
+    publish(family, whole)
+    (ROOT / family / "generation_config.json").unlink()
+    model = T5EncoderModel.from_pretrained(ROOT / family, attn_implementation="eager").eval()
+    t5_truth(family, g, model, ["wi"],
+             "file of T5ForConditionalGeneration (decoder beside); no biases, relu, no 1/sqrt(d) "
+             "scale; relative bias of block 0 in every block")
+
+
+def t5_encoder(family):
+    g = generator(family)
+    model = randomise(T5EncoderModel(T5Config(**{**T5, "d_kv": 6})), g, gain=0.9)
+    publish(family, model)
+    t5_truth(family, g, model, ["wi"], "file of T5EncoderModel; heads*head_dim = 12, not the width",
+             45, (45, 31, 7))
+
+
+def t5_v1_1(family):
+    g = generator(family)
+    model = randomise(T5EncoderModel(T5Config(**T5, feed_forward_proj="gated-gelu")), g, gain=0.9)
+    publish(family, model)
+    t5_truth(family, g, model, ["wi_0", "wi_1"],
+             "T5 v1.1: gelu_new(wi_0 x) * (wi_1 x) with the tanh form of GELU; grad fc1 = wi_0 | "
+             "wi_1")
+
+
+FAMILIES = {f.__name__: f for f in (bert, bert_mean, bert_legacy, t5, t5_encoder, t5_v1_1)}
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or FAMILIES:
+        FAMILIES[chosen](chosen)

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders and lists: order, ids, labels, and what is said about places without images.
+#include "fungi/input/dataset.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "fungi/base/error.h"
+#include "tests/input/scratch.h"
+
+namespace fungi {
+namespace {
+
+using testing::golden_image;
+using testing::Scratch;
+
+std::vector<std::string> ids(const Dataset& data) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < data.size(); ++i) out.push_back(data.id(i));
+  return out;
+}
+
+std::vector<int> labels(const Dataset& data) {
+  std::vector<int> out;
+  for (size_t i = 0; i < data.size(); ++i) out.push_back(data.label(i));
+  return out;
+}
+
+std::string open_error(const std::filesystem::path& path, const DatasetOptions& options = {}) {
+  try {
+    open_dataset(path, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+using Names = std::vector<std::string>;
+
+TEST(FolderDataset, OrderAndNumbersOfTorchvision) {
+  const auto golden = testing::golden_json("input/folder.json");
+  const Scratch root;
+  for (const std::string name : golden["tree"]) root.write(name, "x");
+  for (const auto kind : {DatasetKind::automatic, DatasetKind::classes}) {
+    const auto data = open_dataset(root.path(), {.kind = kind});
+    EXPECT_EQ(data->kind(), DatasetKind::classes);
+    EXPECT_EQ(data->class_names(), golden["classes"].get<Names>());
+    ASSERT_EQ(data->size(), golden["samples"].size());
+    for (size_t i = 0; i < data->size(); ++i) {
+      EXPECT_EQ(data->id(i), golden["samples"][i][0]);
+      EXPECT_EQ(data->label(i), golden["samples"][i][1]);
+    }
+    EXPECT_EQ(data->ignored(), (std::map<std::string, size_t>{{"txt", 2}}));
+  }
+}
+
+TEST(FolderDataset, FlatAndSingleFile) {
+  const Scratch root;
+  root.write("b.png", golden_image("rgb8.png"));
+  root.write("a.jpg", golden_image("grey.jpg"));
+  root.write("notes.md", "x");
+  root.write(".hidden.jpg", "x");
+  root.write("empty/only.txt", "x");
+  const auto data = open_dataset(root.path());
+  EXPECT_EQ(data->kind(), DatasetKind::flat);
+  EXPECT_EQ(ids(*data), (Names{"a.jpg", "b.png"}));
+  EXPECT_EQ(labels(*data), (std::vector<int>{-1, -1}));
+  EXPECT_TRUE(data->class_names().empty());
+  EXPECT_EQ(data->read(1), golden_image("rgb8.png"));
+  const Sample sample = data->load(1);
+  EXPECT_EQ(sample.id, "b.png");
+  EXPECT_EQ(sample.image.rgb, testing::pattern(23, 17, 1).rgb);
+
+  const auto one = open_dataset(root.path() / "b.png");
+  EXPECT_EQ(ids(*one), (Names{"b.png"}));
+  EXPECT_EQ(one->image(0).rgb, sample.image.rgb);
+}
+
+TEST(FolderDataset, MixedFolderKeepsLooseImagesWithoutLabel) {
+  const Scratch root;
+  for (const char* name : {"loose.jpg", "cat/1.jpg", "dog/1.jpg", "dog/old/2.jpg", ".git/x.jpg"})
+    root.write(name, "x");
+  const auto mixed = open_dataset(root.path());
+  EXPECT_EQ(ids(*mixed), (Names{"loose.jpg", "cat/1.jpg", "dog/1.jpg", "dog/old/2.jpg"}));
+  EXPECT_EQ(labels(*mixed), (std::vector<int>{-1, 0, 1, 1}));
+  const auto strict = open_dataset(root.path(), {.kind = DatasetKind::classes});
+  EXPECT_EQ(ids(*strict), (Names{"cat/1.jpg", "dog/1.jpg", "dog/old/2.jpg"}));
+  EXPECT_EQ(strict->ignored().at("jpg"), 1u);
+  const auto flat = open_dataset(root.path(), {.kind = DatasetKind::flat});
+  EXPECT_EQ(flat->size(), 4u);
+  EXPECT_EQ(flat->label(1), -1);
+}
+
+TEST(FolderDataset, ImagesWinOverArchivesBesideThem) {
+  const Scratch root;
+  root.write("backup.tar", "x");
+  root.write("train.bin", "x");
+  EXPECT_THROW(open_dataset(root.path()), Error);  // taken for shards
+  root.write("a/b/c/1.jpg", "x");
+  EXPECT_EQ(open_dataset(root.path())->kind(), DatasetKind::classes);
+}
+
+TEST(FolderDataset, SplitsAndGivenClasses) {
+  const Scratch root;
+  for (const char* name : {"train/ant/1.jpg", "train/bee/1.jpg", "train/cow/1.jpg",
+                           "test/cow/1.jpg", "test/bee/1.jpg"})
+    root.write(name, "x");
+  const auto train = open_dataset(root.path(), {.split = "train"});
+  const auto test = open_dataset(root.path() / "test", {.class_names = train->class_names()});
+  EXPECT_EQ(ids(*test), (Names{"bee/1.jpg", "cow/1.jpg"}));
+  EXPECT_EQ(labels(*test), (std::vector<int>{1, 2}));
+  EXPECT_EQ(test->class_names(), train->class_names());
+  EXPECT_NE(
+      open_error(root.path(), {.split = "train", .class_names = {"ant", "bee"}}).find("'cow'"),
+      std::string::npos);
+  EXPECT_NE(open_error(root.path(), {.split = "val"}).find("'val'"), std::string::npos);
+}
+
+TEST(FolderDataset, LinksAreFollowedButLoopsAreNot) {
+  const Scratch root;
+  root.write("a/1.jpg", "x");
+  root.write("elsewhere.d/2.jpg", "x");
+  std::filesystem::create_directory_symlink("..", root.path() / "a/up");
+  std::filesystem::create_directory_symlink("../elsewhere.d", root.path() / "a/link");
+  std::filesystem::create_symlink("gone", root.path() / "a/dangling.jpg");
+  const auto data = open_dataset(root.path());
+  EXPECT_EQ(ids(*data), (Names{"a/1.jpg", "a/dangling.jpg", "a/link/2.jpg", "elsewhere.d/2.jpg"}));
+  EXPECT_THROW(data->image(1), Error);
+}
+
+TEST(FolderDataset, SaysWhatItFound) {
+  const Scratch root;
+  EXPECT_NE(open_error(root.path()).find("no files"), std::string::npos);
+  root.write("a.txt", "x");
+  root.write("deep/b.txt", "x");
+  root.write("deep/c.doc", "x");
+  const std::string text = open_error(root.path());
+  EXPECT_NE(text.find("1 .doc, 2 .txt"), std::string::npos) << text;
+  EXPECT_NE(open_error(root.path() / "missing").find("no such"), std::string::npos);
+  EXPECT_NE(open_error(root.path() / "deep/c.doc").find("c.doc"), std::string::npos);
+  EXPECT_NE(open_error(root.path() / "a.txt", {.kind = DatasetKind::classes}), "");
+}
+
+TEST(FolderDataset, UnreadableFolder) {
+  const Scratch root;
+  root.write("a/1.jpg", "x");
+  const bool superuser = ::geteuid() == 0;  // may read everything: act as somebody else meanwhile
+  std::filesystem::permissions(root.path(), std::filesystem::perms::none);
+  if (superuser && ::seteuid(65534) != 0) GTEST_SKIP() << "cannot give up root's rights";
+  const std::string text = open_error(root.path());
+  if (superuser && ::seteuid(0) != 0) FAIL() << "cannot take root's rights back";
+  std::filesystem::permissions(root.path(), std::filesystem::perms::owner_all);
+  EXPECT_NE(text.find("cannot read the folder: Permission denied"), std::string::npos) << text;
+}
+
+TEST(FolderDataset, BadFilesFailOneByOne) {
+  const Scratch root;
+  root.write("a.gif", "GIF89a");
+  root.write("b.jpg", "");
+  root.write("c.png", golden_image("rgb8.png"));
+  const auto data = open_dataset(root.path());
+  ASSERT_EQ(data->size(), 3u);
+  for (size_t i = 0; i < 2; ++i) {
+    try {
+      data->image(i);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.place(), data->id(i));
+    }
+  }
+  EXPECT_EQ(data->image(2).width, 23u);
+}
+
+struct ListCase {
+  const char *name, *text;
+  Names ids;
+  std::vector<int> labels;
+  Names classes;
+};
+
+TEST(ListDataset, EveryDialect) {
+  const std::vector<ListCase> cases = {
+      {"plain.csv", "a.jpg,2\nb.jpg,0\n", {"a.jpg", "b.jpg"}, {2, 0}, {}},
+      {"header.csv",
+       "Label,fold,FILE\ndog,1,a.jpg\ncat,2,b.jpg\n",
+       {"a.jpg", "b.jpg"},
+       {1, 0},
+       {"cat", "dog"}},
+      {"quoted.csv",
+       "\xef\xbb\xbf"
+       "path,label\r\n\"a,\"\"1\"\".jpg\",\"two\nlines\"\r\nb.jpg,\r\n\r\n",
+       {"a,\"1\".jpg", "b.jpg"},
+       {0, -1},
+       {"two\nlines"}},
+      {"no_labels.csv", "image\na.jpg\nb.jpg", {"a.jpg", "b.jpg"}, {-1, -1}, {}},
+      {"some.tsv",
+       "path\tclass\na b.jpg\t1\nc,d.jpg\tx\n",
+       {"a b.jpg", "c,d.jpg"},
+       {0, 1},
+       {"1", "x"}},
+      {"lines.txt", "a b.jpg\nsub/c.jpg\n", {"a b.jpg", "sub/c.jpg"}, {-1, -1}, {}},
+      {"rows.jsonl",
+       "{\"file_name\": \"a.jpg\", \"label\": 4}\n\n{\"label\": null, \"file_name\": \"b.jpg\"}\n",
+       {"a.jpg", "b.jpg"},
+       {4, -1},
+       {}},
+      {"names.jsonl", "{\"image\": \"a.jpg\", \"category\": \"x\"}", {"a.jpg"}, {0}, {"x"}},
+  };
+  const Scratch root;
+  for (const ListCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    root.write(c.name, c.text);
+    const auto data = open_dataset(root.path() / c.name);
+    EXPECT_EQ(data->kind(), DatasetKind::list);
+    EXPECT_EQ(ids(*data), c.ids);
+    EXPECT_EQ(labels(*data), c.labels);
+    EXPECT_EQ(data->class_names(), c.classes);
+  }
+}
+
+TEST(ListDataset, ReadsBesideTheListAndKnowsGivenClasses) {
+  const Scratch root;
+  root.write("lists/train.csv", "../images/a.png,1\n");
+  root.write("images/a.png", golden_image("rgb8.png"));
+  const auto data = open_dataset(root.path() / "lists/train.csv");
+  EXPECT_EQ(data->load(0).image.rgb, testing::pattern(23, 17, 1).rgb);
+  const auto number = open_dataset(root.path() / "lists/train.csv", {.class_names = {"x", "y"}});
+  EXPECT_EQ(number->label(0), 1);
+  EXPECT_EQ(number->class_names(), (Names{"x", "y"}));
+  const auto name = open_dataset(root.path() / "lists/train.csv", {.class_names = {"1", "2"}});
+  EXPECT_EQ(name->label(0), 0);
+  EXPECT_NE(open_error(root.path() / "lists/train.csv", {.class_names = {"x"}}), "");
+}
+
+TEST(ListDataset, BadLists) {
+  const Scratch root;
+  const auto error_of = [&](const char* name, const char* text) {
+    root.write(name, text);
+    return open_error(root.path() / name);
+  };
+  EXPECT_NE(error_of("empty.csv", "").find("names no files"), std::string::npos);
+  EXPECT_NE(error_of("open.csv", "\"a.jpg,1\n").find("not closed"), std::string::npos);
+  EXPECT_NE(error_of("twice.csv", "a.jpg,1\na.jpg,1\n").find("occurs twice"), std::string::npos);
+  EXPECT_NE(error_of("hole.csv", "path,label\n,3\n").find("row 1"), std::string::npos);
+  EXPECT_NE(error_of("bad.jsonl", "{\"path\": \"a.jpg\"}\nnonsense\n").find("line 2"),
+            std::string::npos);
+  EXPECT_NE(error_of("list.jsonl", "{\"path\": \"a.jpg\", \"label\": [1]}").find("array"),
+            std::string::npos);
+  EXPECT_NE(error_of("none.jsonl", "{\"label\": 1}").find("names no file"), std::string::npos);
+}
+
+TEST(DatasetKinds, Names) {
+  for (const char* name : {"auto", "classes", "flat", "list", "tar", "cifar", "idx"})
+    EXPECT_STREQ(to_string(parse_dataset_kind(name)), name);
+  try {
+    parse_dataset_kind("zip");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("classes, flat"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace fungi

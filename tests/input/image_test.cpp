@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoding against Pillow's bytes: every colour kind, real photographs, and files that are no
+// images.
+#include "fungi/input/image.h"
+
+#include <gtest/gtest.h>
+
+#include "fungi/base/error.h"
+#include "tests/input/scratch.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::golden_image;
+
+// The message of the Error that decoding throws, or "" when it does not.
+std::string decode_error(std::vector<uint8_t> bytes, const DecodeOptions& options = {}) {
+  try {
+    decode_image(bytes, "some/file.jpg", options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place(), "some/file.jpg");
+    return error.what();
+  }
+  return "";
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "expected '" << part << "' in '" << text << "'";
+}
+
+TEST(Image, EveryKindAsPillow) {
+  const auto cases = testing::golden_json("input/decode.json");
+  ASSERT_GT(cases.size(), 50u);
+  for (const auto& expected : cases) {
+    const std::string file = expected["file"];
+    SCOPED_TRACE(expected.contains("truncated") ? file + " (truncated)"
+                 : expected.contains("exif")    ? file + " (exif)"
+                                                : file);
+    const DecodeOptions options{.exif_orientation = expected.contains("exif"),
+                                .allow_truncated = expected.contains("truncated")};
+    const auto bytes = golden_image(file);
+    if (expected.contains("error")) {
+      EXPECT_THROW(decode_image(bytes, file, options), Error);
+      continue;
+    }
+    const Image image = decode_image(bytes, file, options);
+    EXPECT_EQ(image.width, expected["width"]);
+    EXPECT_EQ(image.height, expected["height"]);
+    EXPECT_EQ(image.rgb, testing::from_hex(expected["rgb"].get<std::string>()));
+  }
+}
+
+TEST(Image, RealPhotographsAsPillow) {
+  const fs::path data = fs::path(FUNGI_SOURCE_DIR) / "../shared/data";
+  if (!fs::exists(data / "images")) GTEST_SKIP() << "no real images in " << data;
+  const auto cases = testing::golden_json("input/real.json");
+  ASSERT_EQ(cases.size(), 40u);
+  for (const auto& expected : cases) {
+    SCOPED_TRACE(expected["file"].get<std::string>());
+    const Image image = read_image(data / expected["file"].get<std::string>());
+    EXPECT_EQ(image.width, expected["width"]);
+    EXPECT_EQ(image.height, expected["height"]);
+    EXPECT_EQ(testing::checksum(image.rgb), expected["fnv1a64"]);
+  }
+}
+
+TEST(Image, SaysWhatItFoundInstead) {
+  expect_contains(decode_error({}), "empty file (0 bytes)");
+  const std::string gif = decode_error({'G', 'I', 'F', '8', '9', 'a', 0, 0});
+  expect_contains(gif, "found GIF");
+  expect_contains(gif, "JPEG, PNG and WebP");
+  expect_contains(decode_error({1, 2, 0xab}), "01 02 ab");
+  expect_contains(decode_error({'<', 'h', 't', 'm', 'l', '>'}), "HTML");
+  EXPECT_THROW(read_image("no/such/file.png"), Error);
+}
+
+TEST(Image, EveryCutIsAnError) {
+  for (const char* file :
+       {"progressive.jpg", "ycbcr_420.jpg", "cmyk_adobe.jpg", "rgba8.png", "interlaced.png",
+        "lossy_alpha.webp", "lossless.webp", "animated.webp"}) {
+    const auto whole = golden_image(file);
+    for (size_t size = 1; size + 30 < whole.size(); size += 3) {
+      SCOPED_TRACE(std::string(file) + " cut to " + std::to_string(size));
+      EXPECT_NE(decode_error({whole.begin(), whole.begin() + ptrdiff_t(size)}), "");
+    }
+  }
+  expect_contains(decode_error(golden_image("cut.jpg")), "truncated");
+  expect_contains(decode_error(golden_image("cut.png")), "truncated");
+}
+
+// Whatever the bytes, there is an image or an Error: no crash, no other exception.
+TEST(Image, FlippedBytesNeverCrash) {
+  TorchRandom random(5);
+  for (const char* file : {"progressive.jpg", "ycck.jpg", "exif_6.jpg", "palette4.png", "rgb16.png",
+                           "interlaced_palette.png", "exif_6.png", "lossy.webp", "exif_8.webp",
+                           "animated.webp", "lossless_alpha.webp"}) {
+    const auto whole = golden_image(file);
+    for (int round = 0; round < 300; ++round) {
+      auto bytes = whole;
+      for (uint32_t i = 0; i <= random.integer(4); ++i)
+        bytes[random.integer(uint32_t(bytes.size()))] = uint8_t(random.draw());
+      for (const bool lenient : {false, true}) {
+        try {
+          const Image image = decode_image(
+              bytes, file,
+              {.exif_orientation = true, .allow_truncated = lenient, .max_pixels = 1 << 20});
+          EXPECT_EQ(image.rgb.size(), 3 * image.width * image.height);
+        } catch (const Error&) {
+        }
+      }
+    }
+  }
+}
+
+void put_big_endian(std::vector<uint8_t>& bytes, size_t at, uint32_t value, int size) {
+  for (int i = 0; i < size; ++i) bytes[at + size_t(i)] = uint8_t(value >> 8 * (size - 1 - i));
+}
+
+uint32_t crc32(const uint8_t* data, size_t size) {
+  uint32_t crc = ~0u;
+  for (size_t i = 0; i < size; ++i) {
+    crc ^= data[i];
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  }
+  return ~crc;
+}
+
+std::vector<uint8_t> png_of_size(uint32_t width, uint32_t height) {
+  auto bytes = golden_image("rgb8.png");
+  put_big_endian(bytes, 16, width, 4);
+  put_big_endian(bytes, 20, height, 4);
+  put_big_endian(bytes, 29, crc32(bytes.data() + 12, 17), 4);
+  return bytes;
+}
+
+TEST(Image, RefusesBombsBeforeAllocating) {
+  expect_contains(decode_error(png_of_size(30000, 30000)), "30000x30000");
+  expect_contains(decode_error(png_of_size(0x7fffffff, 0x7fffffff)), "exceeds the limit");
+  auto jpeg = golden_image("ycbcr_444.jpg");
+  size_t frame = 2;
+  while (jpeg[frame + 1] != 0xc0) frame += 2 + jpeg[frame + 2] * 256u + jpeg[frame + 3];
+  put_big_endian(jpeg, frame + 5, 30000, 2);
+  put_big_endian(jpeg, frame + 7, 30000, 2);
+  expect_contains(decode_error(jpeg), "30000x30000");
+  put_big_endian(jpeg, frame + 5, 0, 2);
+  put_big_endian(jpeg, frame + 7, 0, 2);
+  EXPECT_NE(decode_error(jpeg), "");
+  EXPECT_NE(decode_error(png_of_size(0, 0)), "");
+
+  expect_contains(decode_error(golden_image("rgb8.png"), {.max_pixels = 23 * 17 - 1}),
+                  "limit of 390");
+  EXPECT_EQ(decode_error(golden_image("rgb8.png"), {.max_pixels = 23 * 17}), "");
+}
+
+}  // namespace
+}  // namespace fungi

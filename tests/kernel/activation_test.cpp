@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations and their derivatives against the reference on a fine grid, at the ends of the range,
+// and in odd widths.
+#include "fungi/kernel/reference.h"
+#include "tests/kernel/support.h"
+
+namespace fungi::kernel {
+namespace {
+
+using ActivationTest = TableTest;
+const Activation kAll[] = {Activation::none,      Activation::relu,       Activation::gelu,
+                           Activation::gelu_tanh, Activation::quick_gelu, Activation::silu};
+
+TEST_P(ActivationTest, FineGrid) {
+  constexpr size_t kPoints = 40001;
+  Rows u(1, kPoints, kPoints), y(1, kPoints, kPoints), slope(1, kPoints, kPoints);
+  Rows ones(1, kPoints, kPoints);
+  for (size_t i = 0; i < kPoints; ++i) {
+    u(0, i) = (float(i) - 20000) * 0.001f;
+    ones(0, i) = 1;
+  }
+  for (Activation f : kAll) {
+    SCOPED_TRACE(int(f));
+    table().activate(f, 1, kPoints, u.data(), kPoints, y.data(), kPoints);
+    table().activate_backward(f, 1, kPoints, u.data(), kPoints, ones.data(), kPoints, slope.data(),
+                              kPoints);
+    for (size_t i = 0; i < kPoints; ++i) {
+      const double x = u(0, i);
+      ASSERT_NEAR(y(0, i), reference::activation(f, x), 2e-7 * std::max(0.5, std::abs(x))) << x;
+      ASSERT_NEAR(slope(0, i), reference::activation_slope(f, x), 5e-7) << x;
+    }
+  }
+}
+
+TEST_P(ActivationTest, OddWidthsAndStrides) {
+  for (size_t d : {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 100}) {
+    const Rows u = random_rows(3, d, 1, unsigned(d), false, 2), up = random_rows(3, d, 2, 5);
+    for (Activation f : kAll) {
+      Rows y(3, d, d + 3), d_u(3, d, d + 4);
+      table().activate(f, 3, d, u.data(), u.stride, y.data(), y.stride);
+      table().activate_backward(f, 3, d, u.data(), u.stride, up.data(), up.stride, d_u.data(),
+                                d_u.stride);
+      y.expect_margin_untouched();
+      d_u.expect_margin_untouched();
+      for (size_t i = 0; i < 3; ++i)
+        for (size_t j = 0; j < d; ++j) {
+          const double x = u(i, j);
+          ASSERT_NEAR(y(i, j), reference::activation(f, x), 2e-6);
+          ASSERT_NEAR(d_u(i, j), up(i, j) * reference::activation_slope(f, x), 4e-6);
+        }
+    }
+  }
+}
+
+TEST_P(ActivationTest, FarOut) {
+  const std::vector<float> points{-3e38f, -1e10f, -200, -104, -90, 90, 104, 200, 1e10f, 3e38f};
+  const size_t n = points.size();
+  std::vector<float> y(n), slope(n), ones(n, 1);
+  for (Activation f : kAll) {
+    if (f == Activation::none || f == Activation::relu) continue;
+    table().activate(f, 1, n, points.data(), n, y.data(), n);
+    table().activate_backward(f, 1, n, points.data(), n, ones.data(), n, slope.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(y[i], points[i] > 0 ? points[i] : 0, 1e-6 * std::abs(points[i])) << int(f);
+      if (std::abs(points[i]) < 1e11f) {
+        EXPECT_NEAR(slope[i], points[i] > 0 ? 1 : 0, 1e-6) << int(f) << " at " << points[i];
+      }
+    }
+  }
+}
+
+// The exponential behind all of them, through softmax: rows (0, x) give e^x / (1 + e^x), and for x
+// far below zero e^x.
+TEST_P(ActivationTest, ExponentialToTwoUlps) {
+  for (float x = -87.0f; x < -17.5f; x += 0.0137f) {
+    float row[2] = {0, x};
+    table().softmax(1, 2, row, 2, nullptr);
+    const double truth = std::exp(double(x));
+    ASSERT_NEAR(row[1], truth, 2 * truth * 0x1p-23) << x;
+  }
+  float row[3] = {0, -100, -110};
+  table().softmax(1, 3, row, 3, nullptr);
+  EXPECT_NEAR(row[1], std::exp(-100.0), 2e-45);  // subnormal
+  EXPECT_EQ(row[2], 0);
+}
+
+FUNGI_FOR_EVERY_TABLE(ActivationTest);
+
+}  // namespace
+}  // namespace fungi::kernel

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Oracles: SPEC 7.2, complex step of the loss as SPEC 2.5 writes it, a plain k-means in f64.
+#include "fungi/objective/deepcluster.h"
+
+#include "fungi/objective/clustering.h"
+#include "reference.h"
+
+namespace fungi {
+namespace {
+
+using namespace reference;
+
+std::vector<NamedMatrix> state_of(const Rows<double>& head, const Rows<double>& prototypes) {
+  std::vector<NamedMatrix> state;
+  state.push_back({"head.weight", matrix_of<float>(head)});
+  state.push_back({"prototypes", matrix_of<float>(prototypes)});
+  return state;
+}
+
+TEST(DeepCluster, SpecificationVector) {
+  DeepClusterParameters parameters;
+  parameters.prototype_sets = 2;
+  parameters.global_crops = 2;
+  parameters.local_crops = 0;
+  DeepCluster objective(parameters, 4, 1);
+  const Rows<double> head = {{.3, -.2, .5, .1}, {-.4, .6, .2, -.1}, {.2, .1, -.3, .7}};
+  objective.restore(state_of(head, {{.2, .1, .5},
+                                    {-.3, .4, .1},
+                                    {.5, -.2, .2},
+                                    {.1, .1, -.6},
+                                    {-.1, .3, .2},
+                                    {.4, .4, -.1},
+                                    {.2, -.5, .3},
+                                    {0, .2, .1}}));
+  EXPECT_EQ(objective.prototypes_used(), 4u);
+  // Assignment crops that set 0 assigns to its prototype 2 and set 1 to its prototype 1, as the
+  // vector asks.
+  const Matrix<float> e = matrix_of<float>(
+      {{.5, -1, .3, .8}, {1.2, .4, -.6, .1}, {.3, -.11, .34, .3}, {-.01, .31, .61, .11}});
+  Matrix<float> g(4, 4);
+  EXPECT_NEAR(objective.loss_and_gradient({e, {}, nullptr}, {g, {}}), 4.10448190352, 1e-5);
+  expect_rows_near<float>(g,
+                          {{-0.03687442472, -0.1989489927, -1.070184755, 0.1756795577},
+                           {-0.4030953415, -0.05678192206, -0.9208384012, -0.4607586207},
+                           {0, 0, 0, 0},
+                           {0, 0, 0, 0}},
+                          2e-6);
+}
+
+TEST(DeepCluster, EmbeddingGradientMatchesTheComplexStep) {
+  DeepClusterParameters parameters;
+  parameters.width = 11;
+  DeepCluster objective(parameters, 19, 4);
+  const Rows<double> head = random_rows(11, 19, 1), flat = random_rows(3 * 9, 11, 2, 0.3);
+  objective.restore(state_of(head, flat));
+  const Rows<double> e = random_rows(10, 19, 3);
+  std::vector<Rows<double>> sets;
+  std::vector<size_t> assigned;
+  Rows<double> unit_head;
+  for (const auto& row : head) unit_head.push_back(unit(row));
+  for (size_t h = 0; h < 3; ++h) {
+    sets.emplace_back(flat.begin() + h * 9, flat.begin() + (h + 1) * 9);
+    const std::vector<double> scores = affine(sets[h], {}, affine(unit_head, {}, e[8 + h % 2]));
+    assigned.push_back(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  }
+  const auto loss_of = [&](const auto& x) {
+    const std::decay_t<decltype(x)> crops(x.begin(), x.begin() + 8);
+    return deepcluster(crops, head, sets, assigned, 0.1);
+  };
+  const Matrix<float> embeddings = matrix_of<float>(e);
+  Matrix<float> g(10, 19);
+  const double loss = objective.loss_and_gradient({embeddings, {}, nullptr}, {g, {}});
+  EXPECT_NEAR(loss, loss_of(e), 1e-5 * loss);
+  expect_rows_near<float>(g, gradient(e, [&](const Rows<Complex>& x) { return loss_of(x); }), 1e-5);
+}
+
+// Written once more, plainly and in f64.
+Rows<double> plain_clusters(const Rows<double>& points, Rows<double> centroids, size_t iterations) {
+  for (size_t round = 0; round < iterations; ++round) {
+    Rows<double> sum(centroids.size(), std::vector<double>(points[0].size()));
+    std::vector<double> members(centroids.size());
+    for (const auto& point : points) {
+      size_t best = 0;
+      for (size_t c = 1; c < centroids.size(); ++c)
+        if (dot(point, centroids[c]) > dot(point, centroids[best])) best = c;
+      members[best] += 1;
+      for (size_t j = 0; j < point.size(); ++j) sum[best][j] += point[j];
+    }
+    for (size_t c = 0; c < centroids.size(); ++c)
+      if (members[c] > 0) centroids[c] = divided(sum[c], members[c]);
+  }
+  return centroids;
+}
+
+TEST(Clustering, MatchesAPlainImplementation) {
+  Rows<double> points;
+  for (const auto& row : random_rows(300, 8, 5)) points.push_back(unit(row));
+  const std::vector<uint32_t> order = TorchRandom(3).permutation(300);
+  Rows<double> start;
+  for (size_t c = 0; c < 12; ++c) start.push_back(points[order[c]]);
+  Pool one(1), three(3);
+  const Matrix<float> found = cluster_points(matrix_of<float>(points), 12, 10, order, one);
+  expect_rows_near<float>(found, plain_clusters(points, start, 10), 1e-5);
+  const Matrix<float> again = cluster_points(matrix_of<float>(points), 12, 10, order, three);
+  EXPECT_EQ(std::memcmp(found.data(), again.data(), 12 * 8 * sizeof(float)), 0);
+}
+
+TEST(Clustering, AnEmptyClusterKeepsItsCentroid) {
+  const Matrix<float> points = matrix_of<float>({{1, 0}, {0.5, 0}, {0.75, 0.25}});
+  Pool pool(1);
+  const Matrix<float> found = cluster_points(points, 2, 4, {1, 0, 2}, pool);
+  EXPECT_EQ(found(0, 0), 0.5f) << "every point has the larger product with the longer centroid";
+  EXPECT_EQ(found(1, 0), 0.75f);
+}
+
+TEST(DeepCluster, ClustersTheSupportAndReducesThePrototypes) {
+  DeepClusterParameters parameters;
+  parameters.width = 6;
+  parameters.prototypes = 50;
+  DeepCluster objective(parameters, 10, 4);
+  EXPECT_EQ(objective.support().samples, Support::kAll);
+  EXPECT_NE(objective.views()[0].draw, objective.views()[1].draw);
+  EXPECT_FALSE(objective.views()[1].gradient);
+  Matrix<float> kept(2 * 20, 6);
+  objective.reduce_support(matrix_of<float>(random_rows(40, 10, 1)), kept);
+  for (size_t i = 0; i < 40; ++i) {
+    double square = 0;
+    for (size_t j = 0; j < 6; ++j) square += kept(i, j) * kept(i, j);
+    EXPECT_NEAR(square, 1, 1e-6);
+  }
+  Pool pool(2);
+  objective.prepare(kept, 2, pool);
+  EXPECT_EQ(objective.prototypes_used(), 20u);
+  EXPECT_EQ(objective.notes().size(), 1u);
+  Matrix<float> e = matrix_of<float>(random_rows(10, 10, 7)), g(10, 10), g2(10, 10);
+  const double loss = objective.loss_and_gradient({e, {}, nullptr}, {g, {}});
+  EXPECT_TRUE(std::isfinite(loss));
+  DeepCluster other(parameters, 10, 5);
+  other.restore(objective.state());
+  EXPECT_EQ(other.loss_and_gradient({e, {}, nullptr}, {g2, {}}), loss);
+  EXPECT_EQ(std::memcmp(g.data(), g2.data(), 100 * sizeof(float)), 0);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, parameters and presets (SPEC 0, SPEC 8), and an objective that a user might write.
+#include "fungi/objective/factory.h"
+
+#include <thread>
+
+#include "reference.h"
+
+namespace fungi {
+namespace {
+
+double number(const Objective& objective, const std::string& name) {
+  for (const Parameter& parameter : objective.parameters())
+    if (parameter.name == name) return std::get<double>(parameter.value);
+  throw std::runtime_error("no parameter " + name);
+}
+
+ObjectiveContext context(Preset preset = Preset::native) {
+  ObjectiveContext c;
+  c.embedding_width = 16;
+  c.token_width = 12;
+  c.preset = preset;
+  return c;
+}
+
+TEST(Factory, MakesEveryObjectiveAndItsSpecificationReadsBack) {
+  for (const Preset preset : {Preset::native, Preset::paper, Preset::lib})
+    for (const std::string& name : objective_names()) {
+      const auto objective = make_objective(name, context(preset));
+      EXPECT_EQ(objective->name(), name);
+      EXPECT_GE(objective->views().size(), 1u);
+      const std::string text = specification(*objective);
+      EXPECT_EQ(specification(*make_objective(text, context(Preset::native))), text);
+      EXPECT_EQ(default_parameters(name, preset).size(), objective->parameters().size());
+    }
+}
+
+TEST(Factory, ReadsParameters) {
+  const auto kl = make_objective("kl:temperature=2.5,width=10,direction=model_first", context());
+  EXPECT_EQ(number(*kl, "temperature"), 2.5);
+  EXPECT_EQ(number(*kl, "width"), 10);
+  EXPECT_EQ(specification(*kl),
+            "kl:temperature=2.5,width=10,direction=model_first,statistics=model,squash=false");
+  EXPECT_EQ(number(*make_objective("dino:local_crops=4", context()), "local_crops"), 4);
+}
+
+TEST(Factory, TheDenominatorFollowsATemperatureGivenAlone) {
+  EXPECT_EQ(number(*make_objective("simclr:temperature=0.2", context()), "denominator_temperature"),
+            0.2);
+  EXPECT_EQ(number(*make_objective("simclr:temperature=0.2,denominator_temperature=1", context()),
+                   "denominator_temperature"),
+            1);
+  EXPECT_EQ(number(*make_objective("simclr:temperature=0.2", context(Preset::lib)),
+                   "denominator_temperature"),
+            1);
+}
+
+TEST(Presets, DifferWhereTheReferencesDo) {
+  EXPECT_EQ(kl_parameters(Preset::native).temperature, 15);
+  EXPECT_EQ(kl_parameters(Preset::paper).temperature, 15);
+  EXPECT_EQ(kl_parameters(Preset::lib).temperature, 1);
+  EXPECT_EQ(simclr_parameters(Preset::native).negatives, 256u);
+  EXPECT_EQ(simclr_parameters(Preset::lib).negatives, 64u);
+  EXPECT_EQ(simclr_parameters(Preset::paper).denominator_temperature, 0.07);
+  EXPECT_EQ(simclr_parameters(Preset::lib).denominator_temperature, 1);
+  EXPECT_EQ(dino_parameters(Preset::native).statistics, ImageStatistics::model);
+  EXPECT_EQ(dino_parameters(Preset::paper).statistics, ImageStatistics::imagenet);
+  EXPECT_EQ(deepcluster_parameters(Preset::paper).statistics, ImageStatistics::deepcluster);
+  EXPECT_EQ(parse_preset("lib"), Preset::lib);
+  EXPECT_THROW(parse_preset("best"), Error);
+}
+
+TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
+  const auto hint = [](const std::string& text) {
+    try {
+      make_objective(text, context());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(hint("klr").find("kl, dino, simclr, deepcluster, ibot"), std::string::npos);
+  EXPECT_NE(hint("kl:tau=1").find("temperature, width, direction"), std::string::npos);
+  EXPECT_NE(hint("kl:direction=up").find("uniform_first, model_first"), std::string::npos);
+  for (const char* bad :
+       {"", "kl:temperature", "kl:temperature=", "kl:=3", "kl:temperature=0", "kl:temperature=nan",
+        "kl:temperature=1x", "kl:width=1", "kl:width=2.5", "kl:width=1,width=2", "kl:squash=1",
+        "ibot:mask_ratio=1.5", "simclr:patch_count=5", "dino:width=1e12"})
+    EXPECT_NE(hint(bad), "") << bad;
+  ObjectiveContext nothing;
+  EXPECT_THROW(make_objective("kl", nothing), Error);
+}
+
+TEST(Factory, UnknownStateIsAnError) {
+  for (const std::string& name : objective_names()) {
+    std::vector<NamedMatrix> state;
+    state.push_back({"nonsense", Matrix<float>(1, 1)});
+    EXPECT_THROW(make_objective(name, context())->restore(state), Error) << name;
+  }
+}
+
+TEST(Support, IsASeededChoiceWithoutRepeats) {
+  const std::vector<uint32_t> some = choose_support(100, 10, 42);
+  EXPECT_EQ(some.size(), 10u);
+  EXPECT_EQ(some, choose_support(100, 10, 42));
+  EXPECT_NE(some, choose_support(100, 10, 43));
+  std::vector<uint32_t> all = choose_support(10, Support::kAll, 1);
+  std::sort(all.begin(), all.end());
+  for (uint32_t i = 0; i < 10; ++i) EXPECT_EQ(all[i], i);
+}
+
+// Half the squared norm of one view: as small as an objective can be.
+class HalfSquare final : public Objective {
+ public:
+  std::string name() const override { return "half_square"; }
+  std::vector<ViewRequest> views() const override { return {ViewRequest{}}; }
+  double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override {
+    double loss = 0;
+    for (size_t j = 0; j < latents.pooled.cols; ++j) {
+      gradients.pooled(0, j) = latents.pooled(0, j);
+      loss += 0.5 * latents.pooled(0, j) * latents.pooled(0, j);
+    }
+    return loss;
+  }
+};
+
+TEST(Objective, ASubclassNeedsThreeFunctions) {
+  HalfSquare objective;
+  Matrix<float> e(1, 2), g(1, 2), kept(1, 2);
+  e(0, 0) = 3, e(0, 1) = 4;
+  EXPECT_EQ(objective.loss_and_gradient({e, {}, nullptr}, {g, {}}), 12.5);
+  EXPECT_EQ(g(0, 1), 4);
+  EXPECT_TRUE(objective.ready());
+  EXPECT_EQ(specification(objective), "half_square");
+  objective.reduce_support(e, kept);
+  EXPECT_EQ(kept(0, 1), 4);
+  objective.restore({});
+  EXPECT_THROW(objective.restore(make_objective("kl", context())->state()), Error);
+}
+
+TEST(Objective, ZeroEmbeddingsGiveFiniteNumbers) {
+  Pool pool(1);
+  for (const std::string& name : objective_names()) {
+    const auto objective = make_objective(name + ":width=8", context());
+    const size_t crops = name == "kl"       ? 1
+                         : name == "simclr" ? 49
+                         : name == "dino"   ? 12
+                         : name == "ibot"   ? 14
+                                            : 10;
+    if (objective->support().samples > 0) {
+      Matrix<float> kept(4, objective->support_width(16));
+      objective->reduce_support(Matrix<float>(4, 16), kept);
+      objective->prepare(kept, 2, pool);
+    }
+    Matrix<float> e(crops, 16), g(crops, 16), tokens(crops * 3, 12), d_tokens(crops * 3, 12);
+    const std::vector<uint8_t> masked(crops * 3, 1);
+    EXPECT_TRUE(
+        std::isfinite(objective->loss_and_gradient({e, tokens, masked.data()}, {g, d_tokens})))
+        << name;
+    for (size_t i = 0; i < crops * 16; ++i) ASSERT_TRUE(std::isfinite(g.data()[i])) << name;
+    for (size_t i = 0; i < crops * 36; ++i) ASSERT_EQ(d_tokens.data()[i], 0) << name;
+  }
+}
+
+TEST(Objective, ThreadsShareOneObjective) {
+  const auto dino = make_objective("dino:width=64", context());
+  const Matrix<float> e = reference::matrix_of<float>(reference::random_rows(12, 16, 1));
+  std::vector<Matrix<float>> g;
+  for (int i = 0; i < 4; ++i) g.emplace_back(12, 16);
+  std::vector<std::thread> threads;
+  for (auto& out : g)
+    threads.emplace_back([&] { dino->loss_and_gradient({e, {}, nullptr}, {out, {}}); });
+  for (auto& thread : threads) thread.join();
+  for (const auto& out : g)
+    EXPECT_EQ(std::memcmp(out.data(), g[0].data(), 12 * 16 * sizeof(float)), 0);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Oracle: complex step of the two terms that ibot.h describes.
+#include "fungi/objective/ibot.h"
+
+#include "reference.h"
+
+namespace fungi {
+namespace {
+
+using namespace reference;
+
+TEST(Ibot, GradientsMatchTheComplexStep) {
+  constexpr size_t d = 14, w = 10, t = 5, students = 4, views = 6;
+  IbotParameters parameters;
+  parameters.width = 12;
+  parameters.local_crops = 2;
+  parameters.patch_weight = 0.7;
+  const Ibot objective(parameters, d, w, 3);
+  const std::vector<NamedMatrix> state = objective.state();
+  const auto head = [&](const std::string& role, const auto& x) {
+    return affine(rows_of(state_named(state, role + ".weight")),
+                  rows_of(state_named(state, role + ".bias"))[0], unit(x));
+  };
+  const Rows<double> pooled = random_rows(views, d, 1), tokens = random_rows(views * t, w, 2);
+  std::vector<uint8_t> masked(views * t, 0);
+  masked[1] = masked[3] = masked[5] = 1;
+  masked[2 * t] = 1;  // in a local crop: not an error, not part of the loss
+
+  const auto dino_of = [&](const auto& x) {
+    std::decay_t<decltype(x)> student;
+    Rows<double> teacher;
+    for (size_t v = 0; v < students; ++v) student.push_back(head("student", x[v]));
+    for (size_t v = students; v < views; ++v) teacher.push_back(head("teacher", pooled[v]));
+    return dino(student, teacher, 0.1, 0.07, false);
+  };
+  const auto patch_of = [&](const auto& x) {
+    std::decay_t<decltype(x[0][0])> loss = 0;
+    for (const size_t i : {1, 3, 5}) {
+      std::decay_t<decltype(x)> student = {head("patch_student", x[i])};
+      loss += dino(student, {head("patch_teacher", tokens[students * t + i])}, 0.1, 0.07, false);
+    }
+    return loss * 0.7 / 3.0;
+  };
+
+  const Matrix<float> p = matrix_of<float>(pooled), k = matrix_of<float>(tokens);
+  Matrix<float> d_pooled(views, d), d_tokens(views * t, w);
+  const double loss = objective.loss_and_gradient({p, k, masked.data()}, {d_pooled, d_tokens});
+  EXPECT_NEAR(loss, dino_of(pooled) + patch_of(tokens), 1e-5 * loss);
+  expect_rows_near<float>(
+      d_pooled, gradient(pooled, [&](const Rows<Complex>& x) { return dino_of(x); }), 1e-5);
+  expect_rows_near<float>(
+      d_tokens, gradient(tokens, [&](const Rows<Complex>& x) { return patch_of(x); }), 1e-5);
+}
+
+TEST(Ibot, TheTeacherSeesTheSameCropsWhole) {
+  const std::vector<ViewRequest> views = Ibot(IbotParameters{}, 8, 8, 1).views();
+  ASSERT_EQ(views.size(), 2u);
+  EXPECT_EQ(views[0].draw, views[1].draw);
+  EXPECT_EQ(views[0].masked_views, 2u);
+  EXPECT_EQ(views[1].masked_views, 0u);
+  EXPECT_TRUE(views[0].gradient);
+  EXPECT_FALSE(views[1].gradient);
+  EXPECT_EQ(views[1].plan.local_crops, 0u);
+  EXPECT_THROW(Ibot(IbotParameters{}, 8, 0, 1), Error);
+}
+
+TEST(TokenMask, HidesTheAskedShareAndIsAFunctionOfItsArguments) {
+  const auto count = [](const std::vector<uint8_t>& mask) {
+    return std::count(mask.begin(), mask.end(), 1);
+  };
+  const std::vector<uint8_t> mask = token_mask(1, "ibot", 7, 0, 196, 0.3);
+  EXPECT_EQ(count(mask), 59);
+  EXPECT_EQ(mask, token_mask(1, "ibot", 7, 0, 196, 0.3));
+  EXPECT_NE(mask, token_mask(1, "ibot", 7, 1, 196, 0.3));
+  EXPECT_NE(mask, token_mask(1, "ibot", 8, 0, 196, 0.3));
+  EXPECT_NE(mask, token_mask(2, "ibot", 7, 0, 196, 0.3));
+  EXPECT_EQ(count(token_mask(1, "ibot", 7, 0, 10, 0)), 0);
+  EXPECT_EQ(count(token_mask(1, "ibot", 7, 0, 10, 1)), 10);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole chains from picture to view against torchvision, Pillow and torch; the vectors of SPEC 7.1
+// and 7.4.
+#include "fungi/view/view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fungi/base/error.h"
+#include "fungi/view/crop.h"
+#include "fungi/view/patches.h"
+#include "tests/input/pattern.h"
+
+namespace fungi {
+namespace {
+
+using nlohmann::json;
+
+const json& golden() {
+  static const json cases = testing::golden_json("input/views.json");
+  return cases;
+}
+
+Filter filter_named(const std::string& name) {
+  return name == "bilinear" ? Filter::bilinear : Filter::bicubic;
+}
+
+std::string checksum(std::span<const float> values) {
+  std::vector<uint8_t> bytes(values.size_bytes());
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return testing::checksum(bytes);
+}
+
+std::vector<float> all_views(const Image& image, const ViewPlan& plan, const Preprocess& preprocess,
+                             uint32_t seed) {
+  std::vector<float> out(view_count(plan, preprocess.input_size) * 3 * preprocess.input_size *
+                         preprocess.input_size);
+  make_views(image, plan, preprocess, seed, out);
+  return out;
+}
+
+TEST(EvaluationView, AsTorchvision) {
+  for (const json& c : golden()["evaluation"]) {
+    SCOPED_TRACE(c.dump());
+    const std::string resize = c["resize"];
+    const Preprocess preprocess{.resize = resize == "squash"       ? Preprocess::Resize::squash
+                                          : resize == "short_side" ? Preprocess::Resize::short_side
+                                                                   : Preprocess::Resize::none,
+                                .resize_size = c["to"],
+                                .filter = filter_named(c["filter"]),
+                                .input_size = c["crop"],
+                                .mean = c["mean"],
+                                .std = c["std"]};
+    const Image image = testing::pattern(c["size"][0], c["size"][1], c["seed"]);
+    EXPECT_EQ(testing::checksum(Preprocessor(preprocess).pixels(image).rgb), c["pixels"]);
+    EXPECT_EQ(checksum(all_views(image, {}, preprocess, 0)), c["floats"]);
+  }
+}
+
+TEST(RandomResizedCrop, PrintedBoxes) {
+  const auto boxes = [](uint32_t seed, size_t width, size_t height, float low, float high,
+                        int count) {
+    TorchRandom random(seed);
+    std::vector<std::array<size_t, 4>> out;
+    for (int i = 0; i < count; ++i) {
+      const Crop c = random_resized_crop(width, height, low, high, random);
+      out.push_back({c.top, c.left, c.height, c.width});
+    }
+    return out;
+  };
+  using Boxes = std::vector<std::array<size_t, 4>>;
+  EXPECT_EQ(boxes(0, 500, 375, 0.25f, 1.0f, 3),
+            (Boxes{{53, 36, 316, 369}, {58, 10, 289, 312}, {31, 6, 321, 346}}));
+  EXPECT_EQ(boxes(0, 500, 375, 0.05f, 0.25f, 3),
+            (Boxes{{131, 0, 155, 181}, {112, 64, 139, 150}, {77, 14, 157, 169}}));
+  EXPECT_EQ(boxes(7, 224, 224, 0.25f, 1.0f, 2), (Boxes{{13, 6, 197, 166}, {47, 67, 149, 143}}));
+}
+
+TEST(RandomResizedCrop, BoxesAsTorchvision) {
+  for (const json& c : golden()["boxes"]) {
+    SCOPED_TRACE(c.dump());
+    TorchRandom random(c["seed"].get<uint32_t>());
+    for (const json& box : c["boxes"]) {
+      const Crop crop =
+          random_resized_crop(c["size"][0], c["size"][1], c["area"][0], c["area"][1], random);
+      EXPECT_EQ((json{crop.top, crop.left, crop.height, crop.width}), box);
+    }
+  }
+}
+
+ViewPlan crop_plan(const json& c) {
+  ViewPlan plan;
+  plan.kind = ViewPlan::Kind::crops;
+  plan.global_crops = c["counts"][0];
+  plan.local_crops = c["counts"][1];
+  for (size_t i = 0; i < 2; ++i) {
+    plan.global_area[i] = c["areas"][0][i];
+    plan.local_area[i] = c["areas"][1][i];
+  }
+  plan.bilinear = c["filter"] == "bilinear";
+  return plan;
+}
+
+TEST(CropViews, AsTorchvision) {
+  for (const json& c : golden()["crops"]) {
+    SCOPED_TRACE(c["size"].dump());
+    const Preprocess preprocess{.input_size = c["side"], .mean = c["mean"], .std = c["std"]};
+    const Image image = testing::pattern(c["size"][0], c["size"][1], c["picture_seed"]);
+    ImageViews views(crop_plan(c), preprocess);
+    ASSERT_EQ(views.count(), c["views"].size());
+    views.open(image, c["seed"]);
+    std::vector<float> out(views.view_floats());
+    for (size_t i = views.count(); i-- > 0;) {  // any order
+      views.write(i, out);
+      EXPECT_EQ(checksum(out), c["views"][i]["floats"]) << "view " << i;
+    }
+  }
+}
+
+TEST(PatchViews, GridFacts) {
+  const PatchGrid usual = patch_grid(224, 4, 6);
+  EXPECT_EQ(usual.side, 112u);
+  EXPECT_EQ(usual.stride, 18u);
+  EXPECT_EQ(usual.per_axis, 7u);
+  EXPECT_EQ(usual.count(), 49u);
+  EXPECT_EQ(patch_grid(224, 4, 4).count(), 25u);
+  EXPECT_EQ(patch_grid(224, 4, 1).count(), 4u);
+  EXPECT_THROW(patch_grid(224, 5, 6), Error);
+  EXPECT_THROW(patch_grid(224, 9, 6), Error);
+  EXPECT_THROW(patch_grid(224, 0, 6), Error);
+  EXPECT_THROW(patch_grid(224, 4, 0), Error);
+  EXPECT_THROW(patch_grid(224, 4, 113), Error);
+}
+
+TEST(PatchViews, AsTorch) {
+  const std::vector<float> values = testing::golden_floats("input/views.f32");
+  for (const json& c : golden()["patches"]) {
+    SCOPED_TRACE(c.dump());
+    const Preprocess preprocess{.input_size = c["side"], .mean = c["mean"], .std = c["std"]};
+    ViewPlan plan;
+    plan.kind = ViewPlan::Kind::patches;
+    plan.patch_count = c["patches"];
+    plan.stride_scale = c["scale"];
+    ASSERT_EQ(view_count(plan, preprocess.input_size), c["views"]);
+    const auto out =
+        all_views(testing::pattern(c["size"][0], c["size"][1], c["seed"]), plan, preprocess, 0);
+    float worst = 0;
+    for (size_t i = 0; i < c["count"]; ++i)
+      worst = std::max(
+          worst, std::abs(out[i * c["step"].get<size_t>()] - values[c["at"].get<size_t>() + i]));
+    RecordProperty("worst_difference", std::to_string(worst));
+    EXPECT_LE(worst, 2e-6f);
+  }
+}
+
+// A maker that has seen other images and other sizes gives the same bytes as a fresh one.
+TEST(ImageViews, EarlierImagesLeaveNoTrace) {
+  const Image one = testing::pattern(75, 50, 1), other = testing::pattern(40, 90, 2);
+  const Preprocess preprocess{.resize_size = 36, .input_size = 32};
+  for (const auto kind :
+       {ViewPlan::Kind::evaluation, ViewPlan::Kind::crops, ViewPlan::Kind::patches}) {
+    ViewPlan plan;
+    plan.kind = kind;
+    ImageViews views(plan, preprocess);
+    std::vector<float> out(views.view_floats());
+    views.open(other, 5);
+    views.write(0, out);
+    const std::vector<float> fresh = all_views(one, plan, preprocess, 11);
+    views.open(one, 11);
+    for (size_t i = 0; i < views.count(); ++i) {
+      views.write(i, out);
+      EXPECT_TRUE(std::equal(out.begin(), out.end(), fresh.begin() + ptrdiff_t(i * out.size())))
+          << i;
+    }
+  }
+}
+
+TEST(ImageViews, SeedsBelongToTheSample) {
+  EXPECT_EQ(view_seed(1, "dino", "a/b.jpg"),
+            uint32_t(RandomStream(1, "dino", fnv1a64("a/b.jpg")).bits(0)));
+  EXPECT_NE(view_seed(1, "dino", "a/b.jpg"), view_seed(1, "dino", "a/c.jpg"));
+  EXPECT_NE(view_seed(1, "dino", "a/b.jpg"), view_seed(1, "ibot", "a/b.jpg"));
+  EXPECT_NE(view_seed(1, "dino", "a/b.jpg"), view_seed(2, "dino", "a/b.jpg"));
+}
+
+TEST(ImageViews, RefusesWhatCannotBeDone) {
+  ViewPlan plan;
+  plan.kind = ViewPlan::Kind::crops;
+  plan.local_area[0] = 0;
+  EXPECT_THROW(ImageViews(plan, {}), Error);
+  plan = {.kind = ViewPlan::Kind::crops, .global_crops = 0, .local_crops = 0};
+  EXPECT_THROW(ImageViews(plan, {}), Error);
+  EXPECT_THROW(ImageViews({}, {.input_size = 0}), Error);
+  EXPECT_THROW(ImageViews({}, {.resize_size = 0}), Error);
+  EXPECT_THROW(ImageViews({}, {.std = {1, 0, 1}}), Error);
+  ImageViews views({}, {.input_size = 8});
+  std::vector<float> out(views.view_floats());
+  EXPECT_THROW(views.write(0, out), std::logic_error);  // nothing is open
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that building and testing need; does nothing when all are there.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config python3
+  libcli11-dev nlohmann-json3-dev libfmt-dev
+  libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev libzip-dev libarchive-dev
+  libopenblas-dev liblapacke-dev liblbfgs-dev libhnswlib-dev libhdf5-dev
+  libgtest-dev libbenchmark-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+command -v apt-get >/dev/null || {
+  echo "fungi: these packages are needed (Debian's names): ${missing[*]}" >&2
+  exit 1
+}
+run=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "fungi: become root, or install sudo, to get: ${missing[*]}" >&2; exit 1; }
+  run=(sudo)
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${run[@]}" apt-get update -qq
+"${run[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
