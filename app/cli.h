@@ -43,10 +43,16 @@ bool is_terminal(int descriptor);
 std::string human_bytes(double bytes);
 double peak_rss_mb();
 
-Verb add_info(CLI::App& parent, CLI::App*& self);
-Verb add_models(CLI::App& parent, CLI::App*& self);
-Verb add_inspect(CLI::App& parent, CLI::App*& self);
-Verb add_bench(CLI::App& parent, CLI::App*& self);
 Verb add_extract(CLI::App& parent, CLI::App*& self);
+Verb add_knn(CLI::App& parent, CLI::App*& self);
+Verb add_linear(CLI::App& parent, CLI::App*& self);
+Verb add_kmeans(CLI::App& parent, CLI::App*& self);
+Verb add_retrieve(CLI::App& parent, CLI::App*& self);
+Verb add_cka(CLI::App& parent, CLI::App*& self);
+Verb add_export(CLI::App& parent, CLI::App*& self);
+Verb add_inspect(CLI::App& parent, CLI::App*& self);
+Verb add_models(CLI::App& parent, CLI::App*& self);
+Verb add_info(CLI::App& parent, CLI::App*& self);
+Verb add_bench(CLI::App& parent, CLI::App*& self);
 
 }  // namespace fungi::app

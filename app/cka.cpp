@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi cka STORE: linear CKA between every two blocks: how much of one the other already says.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/features.h"
+#include "fungi/evaluate/cka.h"
+
+namespace fungi::app {
+
+Verb add_cka(CLI::App& parent, CLI::App*& self) {
+  struct Arguments {
+    std::string store;
+    unsigned threads = 0;
+    bool json = false;
+  };
+  self = parent.add_subcommand("cka", "Similarity (linear CKA) between the blocks of a store");
+  auto a = std::make_shared<Arguments>();
+  self->add_option("store", a->store, "Feature store")->required();
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str();
+  self->add_flag("--json", a->json, "Print JSON");
+  return [a] {
+    const Store store = Store::open(a->store);
+    Pool pool(a->threads ? a->threads : default_threads());
+    std::vector<std::string> names;
+    std::vector<FeatureSet> sets;
+    std::vector<View<const float>> views;
+    for (const StoreBlock& block : store.manifest().spec.blocks) {
+      if (block.name.find("_factors_") != std::string::npos) continue;
+      names.push_back(block.name);
+      sets.push_back(store.load(block.name));
+    }
+    for (const FeatureSet& s : sets) views.push_back(s.features);
+    const Matrix<double> cka = linear_cka(views, pool);
+    nlohmann::json rows = nlohmann::json::array();
+    std::vector<std::vector<std::string>> table;
+    for (size_t i = 0; i < names.size(); ++i) {
+      rows.push_back(std::vector<double>(cka.row(i), cka.row(i) + names.size()));
+      table.push_back({names[i]});
+      for (size_t j = 0; j < names.size(); ++j) table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
+    }
+    if (a->json) {
+      fmt::print("{}\n", nlohmann::json{{"blocks", names}, {"cka", rows}}.dump(2));
+    } else {
+      std::vector<std::string> head{""};
+      head.insert(head.end(), names.begin(), names.end());
+      print_table(head, table);
+    }
+    return int(kOk);
+  };
+}
+
+}  // namespace fungi::app

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi kmeans STORE: how well clusters of the rows agree with their classes (SPEC 5.4).
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/features.h"
+#include "fungi/evaluate/clustering.h"
+
+namespace fungi::app {
+
+Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
+  struct Arguments {
+    std::string store;
+    KMeansOptions kmeans;
+    FeatureOptions features;
+  };
+  self = parent.add_subcommand("kmeans", "Cluster the rows of a store and match clusters with classes");
+  auto a = std::make_shared<Arguments>();
+  self->add_option("store", a->store, "Store with labels")->required();
+  self->add_option("--seed", a->kmeans.seed, "Seed of the first centres")->capture_default_str();
+  a->features.add_to(*self);
+  return [a] {
+    const Store store = Store::open(a->store);
+    Pool pool(a->features.thread_count());
+    nlohmann::json list = nlohmann::json::array();
+    std::vector<std::vector<std::string>> table;
+    for (const std::string& features : a->features.combinations(store)) {
+      FeatureSet set = store.load(features);
+      const bool shrunk = apply_pca(set.features, nullptr, a->features.pca, pool);
+      const ClusteringScore score = evaluate_clustering(set.features, set.labels, a->kmeans, pool);
+      list.push_back({{"features", features}, {"overlap", score.overlap.accuracy}, {"clusters", score.overlap.cluster_sizes.size()}, {"rows", set.features.rows()},
+                      {"pca", a->features.pca}, {"pca_applied", shrunk}});
+      table.push_back({features, std::to_string(score.overlap.cluster_sizes.size()), percent(score.overlap.accuracy)});
+    }
+    if (a->features.json) fmt::print("{}\n", list.dump(2));
+    else print_table({"features", "clusters", "overlap %"}, table);
+    return int(kOk);
+  };
+}
+
+}  // namespace fungi::app

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi knn TRAIN TEST: nearest-neighbour classification of the test rows (SPEC 5.2), for each combination of blocks.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/features.h"
+#include "fungi/evaluate/classify.h"
+#include "fungi/evaluate/fewshot.h"
+
+namespace fungi::app {
+namespace {
+
+struct Arguments {
+  std::string train, test, vote = "uniform", metric = "euclidean", sampling = "first";
+  size_t k = 20, shots = 0;
+  FeatureOptions features;
+};
+
+// Rows of the training set that a few-shot run keeps: the first of each class, or a stratified draw of shots × classes.
+std::vector<size_t> few_shot_rows(const Arguments& a, Labels labels) {
+  if (a.sampling == "first") return first_per_class(labels, a.shots);
+  std::vector<size_t> rows = stratified_split(labels, a.shots * classes_of(labels).count()).first;
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+int run(const Arguments& a) {
+  const Store train_store = Store::open(a.train), test_store = Store::open(a.test);
+  Pool pool(a.features.thread_count());
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<std::vector<std::string>> table;
+  const ClassifyOptions options{.k = a.k, .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance, .metric = parse_metric(a.metric)};
+  size_t tested = 0;
+  for (const std::string& features : a.features.combinations(train_store)) {
+    TrainTest pair = load_pair(train_store, test_store, features);
+    if (a.shots) {
+      const std::vector<size_t> rows = few_shot_rows(a, pair.train.labels);
+      pair.train.features = gather(pair.train.features.view(), rows);
+      pair.train.labels = gather(pair.train.labels, rows);
+    }
+    const bool shrunk = apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
+    const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, options, pool);
+    tested = pair.test.features.rows();
+    nlohmann::json row{{"features", features}, {"accuracy", score.accuracy}, {"mean_per_class_accuracy", score.mean_per_class}, {"k", a.k}, {"pca", a.features.pca},
+                       {"pca_applied", shrunk}, {"shots", a.shots}, {"columns", pair.train.features.cols()}, {"train_rows", pair.train.features.rows()},
+                       {"test_rows", tested}, {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
+    if (score.auc) row["auc"] = *score.auc;
+    list.push_back(row);
+    table.push_back({features, std::to_string(pair.train.features.cols()), percent(score.accuracy), percent(row["standard_error"]), percent(score.mean_per_class), score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
+  }
+  if (a.features.json) fmt::print("{}\n", list.dump(2));
+  else {
+    print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
+    fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", a.k, a.shots ? fmt::format(", {} shots per class", a.shots) : "", tested);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_knn(CLI::App& parent, CLI::App*& self) {
+  self = parent.add_subcommand("knn", "Classify the rows of one store by their nearest neighbours in another");
+  auto a = std::make_shared<Arguments>();
+  self->add_option("train", a->train, "Store with labels")->required();
+  self->add_option("test", a->test, "Store to classify, extracted with --like TRAIN")->required();
+  self->add_option("-k", a->k, "Neighbours that vote")->capture_default_str()->check(CLI::PositiveNumber);
+  self->add_option("--shots", a->shots, "Keep so many training rows of each class; 0 = all")->capture_default_str();
+  self->add_option("--sampling", a->sampling, "Few-shot rows: first of each class, or stratified")->capture_default_str()->check(CLI::IsMember({"first", "stratified"}));
+  self->add_option("--vote", a->vote, "uniform or distance")->capture_default_str()->check(CLI::IsMember({"uniform", "distance"}));
+  self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")->capture_default_str();
+  a->features.add_to(*self);
+  return [a] { return run(*a); };
+}
+
+}  // namespace fungi::app

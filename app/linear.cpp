@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi linear TRAIN TEST: linear probing with the protocol's penalty grid and validation (SPEC 5.3).
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/features.h"
+#include "fungi/evaluate/linear_probe.h"
+
+namespace fungi::app {
+
+Verb add_linear(CLI::App& parent, CLI::App*& self) {
+  struct Arguments {
+    std::string train, test, validation;
+    LinearProbeOptions probe;
+    FeatureOptions features;
+  };
+  self = parent.add_subcommand("linear", "Linear probe: softmax regression on the rows of one store, tested on another");
+  auto a = std::make_shared<Arguments>();
+  self->add_option("train", a->train, "Store with labels")->required();
+  self->add_option("test", a->test, "Store to test on, extracted with --like TRAIN")->required();
+  self->add_option("--validation", a->validation, "Store that chooses the penalty; default: a fifth of TRAIN");
+  self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from");
+  self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")->capture_default_str();
+  a->features.add_to(*self);
+  return [a] {
+    const Store train = Store::open(a->train), test = Store::open(a->test);
+    Pool pool(a->features.thread_count());
+    a->probe.pca = a->features.pca;
+    nlohmann::json list = nlohmann::json::array();
+    std::vector<std::vector<std::string>> table;
+    for (const std::string& features : a->features.combinations(train)) {
+      const TrainTest pair = load_pair(train, test, features);
+      std::optional<TrainTest> held;
+      std::optional<LabelledRows> validation;
+      if (!a->validation.empty()) {
+        held = load_pair(train, Store::open(a->validation), features);
+        validation = LabelledRows{held->test.features, held->test.labels};
+      }
+      const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels}, validation, {pair.test.features, pair.test.labels}, a->probe, pool);
+      list.push_back({{"features", features}, {"accuracy", score.accuracy}, {"mean_per_class_accuracy", score.mean_per_class}, {"lambda", score.lambda},
+                      {"validation", score.validation}, {"pca", a->features.pca}, {"pca_applied", score.pca_applied}, {"shots", a->probe.shots}});
+      table.push_back({features, percent(score.accuracy), percent(score.mean_per_class), fmt::format("{:g}", score.lambda)});
+    }
+    if (a->features.json) fmt::print("{}\n", list.dump(2));
+    else print_table({"features", "top-1 %", "per class %", "lambda"}, table);
+    return int(kOk);
+  };
+}
+
+}  // namespace fungi::app

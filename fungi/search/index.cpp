@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face of every index, its folder, and the exact kind.
+#include "fungi/search/index.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "fungi/base/error.h"
+#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/checkpoint/file_bytes.h"
+#include "fungi/search/index_body.h"
+#include "fungi/search/knn.h"
+
+namespace fungi {
+namespace {
+
+using Path = std::filesystem::path;
+
+constexpr int kVersion = 1;
+constexpr const char *kFormat = "fungi-index", *kDescription = "index.json";
+
+struct ExactBody final : Index::Body {
+  ExactBody(search::Rows rows_, Metric metric_)
+      : Body(IndexKind::exact, metric_), rows(std::move(rows_)) {}
+  View<const float> vectors() const override { return rows.view(); }
+  void save_arrays(const Path&) const override {}
+  Neighbours search(View<const float> queries, size_t k, Pool& pool,
+                    const SearchOptions&) const override {
+    return knn(rows.view(), queries, k, pool, {.metric = metric});
+  }
+  search::Rows rows;
+};
+
+}  // namespace
+
+const char* to_string(IndexKind kind) {
+  switch (kind) {
+    case IndexKind::exact:
+      return "exact";
+    case IndexKind::ivf:
+      return "ivf";
+    default:
+      return "hnsw";
+  }
+}
+
+IndexKind parse_index_kind(std::string_view name) {
+  for (IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw})
+    if (name == to_string(kind)) return kind;
+  fail(fmt::format("unknown kind of index '{}'", name), "index", "use exact, ivf or hnsw");
+}
+
+namespace search {
+
+Body build_exact(View<const float> rows, const IndexOptions& options) {
+  return std::make_unique<ExactBody>(Rows(rows), options.metric);
+}
+
+Body open_exact(const Path& folder, Metric metric) {
+  return std::make_unique<ExactBody>(Rows(NpyFile::open(folder / "vectors.npy")), metric);
+}
+
+void require_array(bool condition, const Path& file, const char* expected) {
+  if (!condition)
+    fail(fmt::format("expected {}", expected), file.string(), "build the index again");
+}
+
+}  // namespace search
+
+Index::Index(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+Index::Index(Index&&) noexcept = default;
+Index& Index::operator=(Index&&) noexcept = default;
+Index::~Index() = default;
+IndexKind Index::kind() const { return body_->kind; }
+Metric Index::metric() const { return body_->metric; }
+size_t Index::rows() const { return body_->vectors().rows; }
+size_t Index::width() const { return body_->vectors().cols; }
+
+Index Index::build(View<const float> rows, const IndexOptions& options, Pool& pool) {
+  search::check_search(rows, rows, 1, rows.rows);
+  const search::ExactKey exact(options.metric, rows.cols);
+  pool.parallel_for(rows.rows, 1024, [&](size_t begin, size_t end, unsigned) {
+    for (size_t i = begin; i < end; ++i)
+      if (!std::isfinite(exact.norm(rows.row(i)))) search::fail_not_finite("rows", i);
+  });
+  switch (options.kind) {
+    case IndexKind::exact:
+      return Index(search::build_exact(rows, options));
+    case IndexKind::ivf:
+      return Index(search::build_ivf(rows, options, pool));
+    default:
+      return Index(search::build_hnsw(rows, options, pool));
+  }
+}
+
+void Index::save(const Path& folder) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) fail(fmt::format("cannot be made: {}", error.message()), folder.string(), "");
+  // The description goes last: a folder with it is complete. An older one must not describe newer
+  // arrays.
+  std::filesystem::remove(folder / kDescription, error);
+  if (error)
+    fail(fmt::format("cannot be replaced: {}", error.message()), (folder / kDescription).string(),
+         "");
+  const View<const float> vectors = body_->vectors();
+  if (vectors.stride == vectors.cols) {
+    write_npy(folder / "vectors.npy", npy_array(vectors));
+  } else {
+    Matrix<float> compact(vectors.rows, vectors.cols);
+    for (size_t i = 0; i < vectors.rows; ++i)
+      std::copy_n(vectors.row(i), vectors.cols, compact.row(i));
+    write_npy(folder / "vectors.npy", npy_array(compact));
+  }
+  body_->save_arrays(folder);
+  const nlohmann::ordered_json description{{"format", kFormat},
+                                           {"version", kVersion},
+                                           {"kind", to_string(kind())},
+                                           {"metric", to_string(metric())},
+                                           {"rows", rows()},
+                                           {"width", width()}};
+  write_file_atomically(folder / kDescription, std::string_view(description.dump(2) + "\n"));
+}
+
+Index Index::open(const Path& folder) {
+  const Path description = folder / kDescription;
+  const std::string place = description.string();
+  const auto file = FileBytes::map(description);
+  const nlohmann::json json = nlohmann::json::parse(file->text(), nullptr, false);
+  const auto is = [&](const char* key, auto check) {
+    return json.contains(key) && check(json[key]);
+  };
+  const auto text = [](const auto& v) { return v.is_string(); };
+  const auto count = [](const auto& v) { return v.is_number_unsigned(); };
+  if (json.is_discarded() || !json.is_object() || !is("format", text) ||
+      json["format"] != kFormat || !is("kind", text) || !is("metric", text) || !is("rows", count) ||
+      !is("width", count))
+    fail("expected the description of an index", place, "build the index again");
+  if (!is("version", count) || json["version"] != kVersion)
+    fail(fmt::format("expected version {} of the index format", kVersion), place,
+         "build the index again");
+  const IndexKind kind = parse_index_kind(json["kind"].get<std::string>());
+  const Metric metric = parse_metric(json["metric"].get<std::string>());
+  Index index(kind == IndexKind::exact ? search::open_exact(folder, metric)
+              : kind == IndexKind::ivf ? search::open_ivf(folder, metric)
+                                       : search::open_hnsw(folder, metric));
+  if (index.rows() != json["rows"].get<size_t>() || index.width() != json["width"].get<size_t>())
+    fail(fmt::format("expected {} rows of width {} as described, found {} of {}",
+                     json["rows"].dump(), json["width"].dump(), index.rows(), index.width()),
+         (folder / "vectors.npy").string(), "build the index again");
+  return index;
+}
+
+Neighbours Index::search(View<const float> queries, size_t k, Pool& pool,
+                         const SearchOptions& options) const {
+  search::check_search(body_->vectors(), queries, k, rows());
+  return body_->search(queries, k, pool, options);
+}
+
+double recall(const Neighbours& found, const Neighbours& exact) {
+  FUNGI_ASSERT(found.index.rows() == exact.index.rows() &&
+               found.index.cols() == exact.index.cols());
+  const size_t k = exact.index.cols();
+  if (exact.index.rows() == 0) return 1;
+  size_t hits = 0;
+  for (size_t i = 0; i < exact.index.rows(); ++i) {
+    const std::unordered_set<uint32_t> wanted(exact.index.row(i), exact.index.row(i) + k);
+    for (size_t b = 0; b < k; ++b) hits += wanted.count(found.index(i, b));
+  }
+  return double(hits) / double(exact.index.rows() * k);
+}
+
+double recall_against_exact(const Index& index, View<const float> rows, View<const float> queries,
+                            size_t k, Pool& pool, const SearchOptions& options) {
+  if (rows.rows != index.rows() || rows.cols != index.width())
+    fail(fmt::format("expected the {} x {} rows of the index, found {} x {}", index.rows(),
+                     index.width(), rows.rows, rows.cols),
+         "rows", "");
+  return recall(index.search(queries, k, pool, options),
+                knn(rows, queries, k, pool, {.metric = index.metric()}));
+}
+
+}  // namespace fungi

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each kind of index provides behind Index. A folder holds index.json (kind, metric, sizes)
+// and .npy arrays; rows in vectors.npy for every kind.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "fungi/checkpoint/npy.h"
+#include "fungi/search/index.h"
+
+namespace fungi {
+
+struct Index::Body {
+  Body(IndexKind kind_, Metric metric_) : kind(kind_), metric(metric_) {}
+  virtual ~Body() = default;
+  virtual View<const float> vectors() const = 0;  // in the order of the file
+  virtual void save_arrays(const std::filesystem::path& folder) const = 0;
+  virtual Neighbours search(View<const float> queries, size_t k, Pool& pool,
+                            const SearchOptions& options) const = 0;
+  const IndexKind kind;
+  const Metric metric;
+};
+
+namespace search {
+
+// Rows that are owned, borrowed or mapped.
+class Rows {
+ public:
+  explicit Rows(View<const float> borrowed) : view_(borrowed) {}
+  explicit Rows(Matrix<float> owned) : owned_(std::move(owned)), view_(owned_) {}
+  explicit Rows(NpyFile mapped) : mapped_(std::move(mapped)), view_(mapped_->view<float>()) {}
+  View<const float> view() const { return view_; }
+
+ private:
+  Matrix<float> owned_;
+  std::optional<NpyFile> mapped_;
+  View<const float> view_;
+};
+
+// Integers that are owned or mapped.
+template <class T>
+class Numbers {
+ public:
+  explicit Numbers(Matrix<T> owned) : owned_(std::move(owned)), view_(owned_) {}
+  explicit Numbers(NpyFile mapped) : mapped_(std::move(mapped)), view_(mapped_->view<T>()) {}
+  View<const T> view() const { return view_; }
+
+ private:
+  Matrix<T> owned_;
+  std::optional<NpyFile> mapped_;
+  View<const T> view_;
+};
+
+using Body = std::unique_ptr<Index::Body>;
+Body build_exact(View<const float> rows, const IndexOptions& options);
+Body open_exact(const std::filesystem::path& folder, Metric metric);
+Body build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool);
+Body open_ivf(const std::filesystem::path& folder, Metric metric);
+Body build_hnsw(View<const float> rows, const IndexOptions& options, Pool& pool);
+Body open_hnsw(const std::filesystem::path& folder, Metric metric);
+
+// Error naming the file unless the condition holds.
+void require_array(bool condition, const std::filesystem::path& file, const char* expected);
+
+}  // namespace search
+}  // namespace fungi

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kind of index: built, saved, opened, searched; what it reports is exact and ordered, and
+// recall says the rest.
+#include "fungi/search/index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "fungi/base/random.h"
+#include "fungi/checkpoint/npy.h"
+#include "fungi/search/knn.h"
+
+namespace fungi {
+namespace {
+
+// Rows with structure, as features have: a graph and lists find neighbours in it.
+Matrix<float> clustered(size_t rows, size_t cols, uint64_t seed) {
+  Matrix<float> m(rows, cols);
+  const RandomStream centre(7, "index centres"), noise(seed, "index noise");
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t c = 0; c < cols; ++c)
+      m(i, c) = float(centre.normal(noise.bits(1000000 + i) % 30 * cols + c) +
+                      0.4 * noise.normal(i * cols + c));
+  return m;
+}
+
+bool same(const Neighbours& a, const Neighbours& b) {
+  const size_t count = a.index.rows() * a.index.cols();
+  return std::equal(a.index.data(), a.index.data() + count, b.index.data()) &&
+         std::equal(a.value.data(), a.value.data() + count, b.value.data());
+}
+
+class IndexTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("fungi_index_" +
+               std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(IndexTest, every_kind_and_metric_survives_saving_and_finds_neighbours) {
+  Pool one(1), two(2);
+  const Matrix<float> rows = clustered(1500, 24, 1), queries = clustered(40, 24, 2);
+  for (IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw})
+    for (Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
+      SCOPED_TRACE(std::string(to_string(kind)) + " " + to_string(metric));
+      const Index built = Index::build(rows, {.kind = kind, .metric = metric}, two);
+      built.save(folder_);
+      const Index opened = Index::open(folder_);
+      EXPECT_EQ(opened.kind(), kind);
+      EXPECT_EQ(opened.metric(), metric);
+      EXPECT_EQ(opened.rows(), 1500u);
+      EXPECT_EQ(opened.width(), 24u);
+      const Neighbours found = built.search(queries, 10, two),
+                       again = opened.search(queries, 10, one);
+      EXPECT_TRUE(same(found, again));
+      const double share = recall_against_exact(opened, rows, queries, 10, two);
+      if (kind == IndexKind::exact)
+        EXPECT_EQ(share, 1);
+      else
+        EXPECT_GT(share, metric == Metric::inner_product ? 0.7 : 0.9);
+      // Values are exact and ordered, whatever was missed.
+      const Neighbours all = knn(rows, queries, 1500, two, {.metric = metric});
+      for (size_t i = 0; i < 40; ++i)
+        for (size_t b = 0; b < 10; ++b) {
+          const auto at = std::find(all.index.row(i), all.index.row(i) + 1500, found.index(i, b)) -
+                          all.index.row(i);
+          ASSERT_LT(at, 1500);
+          EXPECT_EQ(found.value(i, b), all.value(i, size_t(at)));
+          if (b > 0) {
+            EXPECT_TRUE(metric == Metric::euclidean ? found.value(i, b) >= found.value(i, b - 1)
+                                                    : found.value(i, b) <= found.value(i, b - 1));
+          }
+        }
+    }
+}
+
+TEST_F(IndexTest, building_twice_gives_the_same_files) {
+  const Matrix<float> rows = clustered(600, 16, 3);
+  for (IndexKind kind : {IndexKind::ivf, IndexKind::hnsw}) {
+    for (unsigned threads : {1u, 3u}) {
+      Pool pool(threads);
+      Index::build(rows, {.kind = kind}, pool).save(folder_ / std::to_string(threads));
+    }
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "1")) {
+      const auto read = [](const std::filesystem::path& path) {
+        std::ifstream in(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+      };
+      EXPECT_EQ(read(file.path()), read(folder_ / "3" / file.path().filename())) << file.path();
+    }
+    std::filesystem::remove_all(folder_);
+  }
+}
+
+TEST_F(IndexTest, all_lists_or_much_effort_find_everything) {
+  Pool pool(2);
+  const Matrix<float> rows = clustered(700, 12, 4), queries = clustered(25, 12, 5);
+  const Index ivf = Index::build(rows, {.kind = IndexKind::ivf, .lists = 20}, pool);
+  EXPECT_EQ(recall_against_exact(ivf, rows, queries, 9, pool, {.probes = 20}), 1);
+  EXPECT_LT(recall_against_exact(ivf, rows, queries, 9, pool, {.probes = 1}), 1);
+  const Index hnsw = Index::build(rows, {.kind = IndexKind::hnsw}, pool);
+  EXPECT_GT(recall_against_exact(hnsw, rows, queries, 9, pool, {.effort = 700}), 0.999);
+}
+
+TEST_F(IndexTest, lists_shorter_than_k_are_followed_by_others) {
+  Pool pool(2);
+  const Matrix<float> rows = clustered(60, 8, 6), queries = clustered(5, 8, 7);
+  const Index ivf = Index::build(rows, {.kind = IndexKind::ivf, .lists = 30}, pool);
+  EXPECT_EQ(recall_against_exact(ivf, rows, queries, 60, pool, {.probes = 1}), 1);
+}
+
+TEST_F(IndexTest, small_sets) {
+  Pool pool(2);
+  const Matrix<float> rows = clustered(3, 5, 8);
+  for (IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw}) {
+    const Index index = Index::build(rows, {.kind = kind}, pool);
+    index.save(folder_);
+    EXPECT_TRUE(same(Index::open(folder_).search(rows, 3, pool), knn(rows, rows, 3, pool)));
+  }
+}
+
+TEST_F(IndexTest, refuses_bad_input) {
+  Pool pool(2);
+  Matrix<float> rows = clustered(30, 5, 9);
+  const Index index = Index::build(rows, {.kind = IndexKind::ivf}, pool);
+  EXPECT_THROW(index.search(clustered(2, 6, 1), 1, pool), Error);
+  EXPECT_THROW(index.search(rows, 31, pool), Error);
+  EXPECT_THROW(index.search(rows, 0, pool), Error);
+  EXPECT_THROW(Index::build(Matrix<float>(), {}, pool), Error);
+  EXPECT_THROW(Index::open(folder_), Error);
+  EXPECT_THROW(parse_index_kind("tree"), Error);
+  EXPECT_EQ(parse_index_kind("hnsw"), IndexKind::hnsw);
+  rows(7, 2) = std::numeric_limits<float>::infinity();
+  for (IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw}) {
+    EXPECT_THROW(Index::build(rows, {.kind = kind}, pool), Error);
+    const Index good = Index::build(rows.view().slice(0, 6), {.kind = kind}, pool);
+    EXPECT_THROW(good.search(rows.view().slice(7, 1), 1, pool), Error);
+  }
+}
+
+TEST_F(IndexTest, refuses_broken_folders) {
+  Pool pool(1);
+  const Matrix<float> rows = clustered(50, 5, 10);
+  const auto rebuild = [&](IndexKind kind) {
+    Index::build(rows, {.kind = kind}, pool).save(folder_);
+  };
+  const auto text = [&](const char* content) { std::ofstream(folder_ / "index.json") << content; };
+  rebuild(IndexKind::exact);
+  for (const char* content :
+       {"", "[]", "{}", "{\"format\": \"fungi-index\", \"version\": 1, \"kind\": 3}",
+        "{\"format\": \"fungi-index\", \"version\": 9, \"kind\": \"exact\", \"metric\": "
+        "\"cosine\", \"rows\": 50, "
+        "\"width\": 5}",
+        "{\"format\": \"fungi-index\", \"version\": 1, \"kind\": \"exact\", \"metric\": "
+        "\"cosine\", \"rows\": 51, "
+        "\"width\": 5}"}) {
+    text(content);
+    EXPECT_THROW(Index::open(folder_), Error) << content;
+  }
+  // Links and offsets that lead out of the arrays.
+  const auto overwrite = [&](const char* file, auto change) {
+    const NpyFile old = NpyFile::open(folder_ / file);
+    const std::vector<size_t> shape = old.shape();
+    using T = decltype(change);
+    std::vector<T> values(old.view<T>().data, old.view<T>().data + old.rows() * old.cols());
+    std::fill(values.begin(), values.end(), change);
+    write_npy(folder_ / file, npy_array(values.data(), shape));
+  };
+  rebuild(IndexKind::ivf);
+  overwrite("offsets.npy", int64_t{77});
+  EXPECT_THROW(Index::open(folder_), Error);
+  rebuild(IndexKind::ivf);
+  overwrite("numbers.npy", int32_t{-4});
+  EXPECT_THROW(Index::open(folder_), Error);
+  for (int32_t bad : {-1, 16, 1000000}) {
+    rebuild(IndexKind::hnsw);
+    overwrite("links.npy", bad);
+    EXPECT_THROW(Index::open(folder_).search(rows, 3, pool), Error) << bad;
+  }
+  rebuild(IndexKind::hnsw);
+  overwrite("entry.npy", int64_t{50});
+  EXPECT_THROW(Index::open(folder_).search(rows, 3, pool), Error);
+  rebuild(IndexKind::hnsw);
+  std::filesystem::remove(folder_ / "links.npy");
+  EXPECT_THROW(Index::open(folder_), Error);
+}
+
+TEST(Recall, counts_shared_rows) {
+  Neighbours a{Matrix<uint32_t>(2, 2), Matrix<double>(2, 2)},
+      b{Matrix<uint32_t>(2, 2), Matrix<double>(2, 2)};
+  a.index(0, 0) = 1, a.index(0, 1) = 2, a.index(1, 0) = 3, a.index(1, 1) = 4;
+  b.index(0, 0) = 2, b.index(0, 1) = 1, b.index(1, 0) = 5, b.index(1, 1) = 4;
+  EXPECT_DOUBLE_EQ(recall(a, b), 0.75);
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// k-means: against scikit-learn from the same start, its own laws, and hostile input.
+#include "fungi/search/kmeans.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "fungi/base/random.h"
+#include "fungi/checkpoint/npy.h"
+
+namespace fungi {
+namespace {
+
+Matrix<float> blobs(size_t rows, size_t cols, size_t count, uint64_t seed, double spread) {
+  Matrix<float> m(rows, cols);
+  const RandomStream centre(seed, "centres"), noise(seed, "noise");
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t c = 0; c < cols; ++c)
+      m(i, c) =
+          float(5 * centre.normal((i % count) * cols + c) + spread * noise.normal(i * cols + c));
+  return m;
+}
+
+TEST(KMeans, equals_scikit_learn_from_the_same_start) {
+  Pool pool(2);
+  const std::string folder = std::string(FUNGI_GOLDEN_DIR) + "/evaluate/";
+  const NpyFile rows = NpyFile::open(folder + "kmeans_rows.npy"),
+                start = NpyFile::open(folder + "kmeans_start.npy");
+  const auto golden = nlohmann::json::parse(std::ifstream(folder + "golden.json"))["kmeans"];
+  const KMeans result = kmeans(
+      rows.view<float>(),
+      {.clusters = start.rows(), .rows_per_cluster = 0, .initial = start.view<float>()}, pool);
+  EXPECT_NEAR(result.inertia, golden["inertia"].get<double>(), 1e-5 * result.inertia);
+  size_t same = 0;
+  for (size_t i = 0; i < rows.rows(); ++i)
+    same += result.assignment[i] == golden["labels"][i].get<uint32_t>();
+  EXPECT_EQ(same, rows.rows());
+}
+
+TEST(KMeans, same_bytes_for_any_thread_count) {
+  const Matrix<float> rows = blobs(3000, 19, 12, 1, 3);
+  Pool one(1), two(2), three(3);
+  const KMeans expected = kmeans(rows, {.clusters = 15, .restarts = 2}, one);
+  for (Pool* pool : {&two, &three}) {
+    const KMeans result = kmeans(rows, {.clusters = 15, .restarts = 2}, *pool);
+    EXPECT_EQ(result.assignment, expected.assignment);
+    EXPECT_EQ(result.inertia, expected.inertia);
+    EXPECT_TRUE(std::equal(result.centres.data(), result.centres.data() + 15 * 19,
+                           expected.centres.data()));
+  }
+}
+
+TEST(KMeans, rows_go_to_the_nearest_centre_and_centres_are_means) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(900, 7, 9, 2, 2);
+  const KMeans result = kmeans(rows, {.clusters = 9, .iterations = 200}, pool);
+  EXPECT_LT(result.iterations, 200u);
+  double inertia = 0;
+  Matrix<double> mean(9, 7);
+  std::vector<double> count(9, 0);
+  for (size_t i = 0; i < 900; ++i) {
+    double best = 1e300, own = 0;
+    for (size_t j = 0; j < 9; ++j) {
+      double sum = 0;
+      for (size_t c = 0; c < 7; ++c)
+        sum += std::pow(double(rows(i, c)) - double(result.centres(j, c)), 2);
+      best = std::min(best, sum);
+      if (j == result.assignment[i]) own = sum;
+    }
+    EXPECT_NEAR(own, best, 1e-4 * best + 1e-6);
+    inertia += own;
+    count[result.assignment[i]] += 1;
+    for (size_t c = 0; c < 7; ++c) mean(result.assignment[i], c) += rows(i, c);
+  }
+  EXPECT_NEAR(result.inertia, inertia, 1e-9 * inertia);
+  for (size_t j = 0; j < 9; ++j)
+    for (size_t c = 0; c < 7; ++c) EXPECT_NEAR(result.centres(j, c), mean(j, c) / count[j], 1e-4);
+}
+
+TEST(KMeans, finds_clear_clusters_and_better_with_restarts) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(400, 6, 4, 3, 0.05);
+  const KMeans once = kmeans(rows, {.clusters = 4}, pool),
+               often = kmeans(rows, {.clusters = 4, .restarts = 8}, pool);
+  EXPECT_LE(often.inertia, once.inertia);
+  for (size_t i = 4; i < 400; ++i) EXPECT_EQ(often.assignment[i], often.assignment[i % 4]);
+}
+
+TEST(KMeans, samples_large_sets_for_training) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(5000, 4, 3, 4, 0.5);
+  const KMeans result = kmeans(rows, {.clusters = 3, .restarts = 5, .rows_per_cluster = 100}, pool);
+  EXPECT_EQ(result.trained_rows, 300u);
+  EXPECT_EQ(result.assignment.size(), 5000u);
+  const KMeans all = kmeans(rows, {.clusters = 3, .restarts = 5, .rows_per_cluster = 0}, pool);
+  EXPECT_EQ(all.trained_rows, 5000u);
+  EXPECT_LT(result.inertia, 1.1 * all.inertia);
+}
+
+TEST(KMeans, empty_clusters_split_the_largest) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(200, 5, 2, 5, 1);
+  Matrix<float> start(4, 5);
+  for (size_t c = 0; c < 5; ++c) {
+    start(0, c) = rows(0, c), start(1, c) = rows(1, c);
+    start(2, c) = start(3, c) = 1e6f;  // nobody is near
+  }
+  const KMeans result = kmeans(rows, {.clusters = 4, .initial = start}, pool);
+  EXPECT_EQ(std::set<uint32_t>(result.assignment.begin(), result.assignment.end()).size(), 4u);
+}
+
+TEST(KMeans, equal_distances_go_to_the_smaller_centre) {
+  Pool pool(1);
+  Matrix<float> rows(3, 1), centres(3, 1);
+  rows(0, 0) = -1, rows(1, 0) = 0, rows(2, 0) = 4;
+  centres(0, 0) = 1, centres(1, 0) = -1, centres(2, 0) = 1;
+  const std::vector<uint32_t> nearest = assign_to_centres(rows, centres, pool);
+  EXPECT_EQ(nearest, (std::vector<uint32_t>{1, 0, 0}));
+}
+
+TEST(KMeans, refuses_what_it_cannot_cluster) {
+  Pool pool(2);
+  Matrix<float> rows = blobs(10, 3, 2, 6, 1);
+  EXPECT_THROW(kmeans(rows, {.clusters = 0}, pool), Error);
+  EXPECT_THROW(kmeans(rows, {.clusters = 11}, pool), Error);
+  EXPECT_NO_THROW(kmeans(rows, {.clusters = 10}, pool));
+  EXPECT_THROW(kmeans(rows, {.clusters = 2, .initial = rows}, pool), Error);
+  rows(4, 1) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(kmeans(rows, {.clusters = 2}, pool), Error);
+}
+
+}  // namespace
+}  // namespace fungi
