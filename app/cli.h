@@ -48,6 +48,7 @@ Verb add_knn(CLI::App& parent, CLI::App*& self);
 Verb add_linear(CLI::App& parent, CLI::App*& self);
 Verb add_kmeans(CLI::App& parent, CLI::App*& self);
 Verb add_retrieve(CLI::App& parent, CLI::App*& self);
+Verb add_report(CLI::App& parent, CLI::App*& self);
 Verb add_cka(CLI::App& parent, CLI::App*& self);
 Verb add_export(CLI::App& parent, CLI::App*& self);
 Verb add_inspect(CLI::App& parent, CLI::App*& self);

@@ -141,16 +141,15 @@ void Covariance::multiply(size_t rows, Pool& pool) {
     o.packed = kernel::pack(table, right);
   });
 
-  std::vector<Buffer> scratch;
+  std::vector<Buffer> scratch(pool.threads());
   std::vector<Matrix<float>> tiles;
-  for (unsigned w = 0; w < pool.threads(); ++w) {
-    scratch.emplace_back(table.gemm_scratch(kTile, kTile, k));
-    tiles.emplace_back(kTile, kTile);
-  }
+  for (unsigned w = 0; w < pool.threads(); ++w) tiles.emplace_back(kTile, kTile);
   pool.parallel_for(chunks * (chunks + 1) / 2, 1, [&](size_t task, size_t, unsigned worker) {
     size_t i = 0, j = task;  // task → tile (i, j) with j ≤ i
     while (j > i) j -= ++i;
     Matrix<float>& tile = tiles[worker];
+    const size_t bytes = table.gemm_scratch(chunk_cols(i), chunk_cols(j), k);
+    if (scratch[worker].bytes() < bytes) scratch[worker] = Buffer(bytes);
     kernel::Epilogue epilogue;
     epilogue.out = tile.data();
     epilogue.out_stride = tile.stride();

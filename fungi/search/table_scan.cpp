@@ -24,10 +24,8 @@ class TableScan final : public Scan {
         sum_error_((double(width_) + 16) * 0x1p-24 * 1.01),
         rounding_(bf16 ? kBf16Unit : 0),
         lost_(bf16 ? std::sqrt(double(width_)) * kSmallestNormal : 0) {
-    for (unsigned i = 0; i < pool.threads(); ++i) {
-      scratch_.emplace_back(kernel_.gemm_scratch(query_rows(), part_rows(), width_));
-      dots_.emplace_back(query_rows(), part_rows());
-    }
+    scratch_.resize(pool.threads());
+    for (unsigned i = 0; i < pool.threads(); ++i) dots_.emplace_back(query_rows(), part_rows());
   }
 
   size_t part_rows() const override { return 256; }
@@ -37,6 +35,8 @@ class TableScan final : public Scan {
             uint32_t* counts) override {
     const size_t first = part * part_rows(), rows = std::min(part_rows(), row_count_ - first);
     Matrix<float>& dots = dots_[worker];
+    const size_t bytes = kernel_.gemm_scratch(count, rows, width_);
+    if (scratch_[worker].bytes() < bytes) scratch_[worker] = Buffer(bytes);
     kernel::Epilogue epilogue;
     epilogue.out = dots.data();
     epilogue.out_stride = dots.stride();

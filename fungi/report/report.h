@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the gradients add, on one page: accuracy of every combination, per-class gains and losses, CKA between blocks, a few-shot curve,
+// neighbours side by side, a 2-D map, the settings. Self-contained HTML.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "fungi/base/parallel.h"
+#include "fungi/feature/store.h"
+#include "fungi/input/dataset.h"
+
+namespace fungi {
+
+struct ReportOptions {
+  size_t k = 20;
+  size_t pca = 512;
+  size_t queries = 10;           // in the grid of neighbours
+  size_t shown_neighbours = 8;
+};
+
+// Pictures are optional; without them the grid of neighbours is left out. They must be the data sets the stores were made from.
+std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures, const Dataset* test_pictures,
+                        const ReportOptions& options, Pool& pool);
+
+}  // namespace fungi
