@@ -1,38 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's side of compare_search.py: runs one algorithm on raw f32 files and prints one JSON object.
-//   search_bench knn  DATABASE QUERIES WIDTH K THREADS REPEATS [scan]
+// The library's side of compare_search.py: runs one algorithm on raw files and prints one JSON
+// object.
+//   search_bench knn      DATABASE QUERIES WIDTH K THREADS REPEATS [SCAN]
+//   search_bench pca      ROWS WIDTH DIM THREADS REPEATS
+//   search_bench kmeans   ROWS START WIDTH ITERATIONS THREADS REPEATS
+//   search_bench logistic ROWS LABELS WIDTH LAMBDA THREADS REPEATS
+// Matrices are f32, row-major; labels int64. knn leaves its neighbours (uint32) in a file beside
+// the database.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "fungi/evaluate/softmax_regression.h"
+#include "fungi/feature/pca.h"
+#include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
 
 namespace {
 
 using namespace fungi;
+using Arguments = std::vector<std::string>;
 
-Matrix<float> read_matrix(const std::string& path, size_t width) {
+template <class T>
+std::vector<T> read_all(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) fail("cannot be read", path);
-  const size_t count = size_t(in.tellg()) / sizeof(float);
-  Matrix<float> m(count / width, width);
+  std::vector<T> values(size_t(in.tellg()) / sizeof(T));
   in.seekg(0);
-  in.read(reinterpret_cast<char*>(m.data()), std::streamsize(m.rows() * width * sizeof(float)));
+  in.read(reinterpret_cast<char*>(values.data()), std::streamsize(values.size() * sizeof(T)));
+  return values;
+}
+
+Matrix<float> read_matrix(const std::string& path, size_t width) {
+  const std::vector<float> values = read_all<float>(path);
+  Matrix<float> m(values.size() / width, width);
+  std::copy_n(values.data(), m.rows() * width, m.data());
   return m;
 }
+
+size_t number(const Arguments& a, size_t i) { return std::stoul(a.at(i)); }
 
 double best_seconds(size_t repeats, const std::function<void()>& body) {
   double best = 1e300;
   for (size_t i = 0; i < repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     body();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   return best;
 }
@@ -43,31 +65,82 @@ ScanKind parse_scan(const std::string& name) {
   return ScanKind::automatic;
 }
 
-int run_knn(const std::vector<std::string>& a) {
-  const size_t width = std::stoul(a.at(3));
-  const Matrix<float> database = read_matrix(a.at(1), width), queries = read_matrix(a.at(2), width);
-  Pool pool(unsigned(std::stoul(a.at(5))));
+void run_knn(const Arguments& a) {
+  const Matrix<float> database = read_matrix(a.at(1), number(a, 3)),
+                      queries = read_matrix(a.at(2), number(a, 3));
+  Pool pool(unsigned(number(a, 5)));
   KnnOptions options;
   if (a.size() > 7) options.scan = parse_scan(a[7]);
-  if (a.size() > 8) options.database_block = std::stoul(a[8]);
   KnnWork work;
   Neighbours found;
-  const double seconds = best_seconds(std::stoul(a.at(6)), [&] {
-    found = knn(database, queries, std::stoul(a.at(4)), pool, options, &work);
+  const double seconds = best_seconds(
+      number(a, 6), [&] { found = knn(database, queries, number(a, 4), pool, options, &work); });
+  std::ofstream(std::filesystem::path(a.at(1)).parent_path() / "neighbours", std::ios::binary)
+      .write(reinterpret_cast<const char*>(found.index.data()),
+             std::streamsize(found.index.rows() * found.index.cols() * sizeof(uint32_t)));
+  fmt::print("{{\"seconds\": {:.6f}, \"scan\": \"{}\", \"open_share\": {:.6f}}}\n", seconds,
+             to_string(search::resolve(options.scan)), double(work.exact) / double(work.pairs));
+}
+
+void run_pca(const Arguments& a) {
+  const Matrix<float> rows = read_matrix(a.at(1), number(a, 2));
+  Pool pool(unsigned(number(a, 4)));
+  Pca pca;
+  const double seconds =
+      best_seconds(number(a, 5), [&] { pca = Pca::fit(rows, number(a, 3), pool); });
+  const double products = best_seconds(1, [&] {
+    Covariance covariance(rows.cols());
+    covariance.add(rows, pool);
+    covariance.finish(pool);
   });
-  double sum = 0;
-  for (size_t i = 0; i < found.index.rows(); ++i) sum += found.value(i, 0);
-  fmt::print("{{\"seconds\": {:.4f}, \"scan\": \"{}\", \"exact_share\": {:.6f}, \"checksum\": {:.9g}}}\n", seconds,
-             to_string(search::resolve(options.scan)), double(work.exact) / double(work.pairs), sum);
-  return 0;
+  const std::vector<float>& variance = pca.explained_variance();
+  fmt::print("{{\"seconds\": {:.6f}, \"covariance_seconds\": {:.6f}, \"variance\": [{}]}}\n",
+             seconds, products,
+             fmt::join(variance.begin(),
+                       variance.begin() + std::min<ptrdiff_t>(20, ssize(variance)), ", "));
+}
+
+void run_kmeans(const Arguments& a) {
+  const Matrix<float> rows = read_matrix(a.at(1), number(a, 3)),
+                      start = read_matrix(a.at(2), number(a, 3));
+  Pool pool(unsigned(number(a, 5)));
+  KMeans result;
+  const double seconds = best_seconds(number(a, 6), [&] {
+    result = kmeans(rows,
+                    {.clusters = start.rows(),
+                     .iterations = number(a, 4),
+                     .rows_per_cluster = 0,
+                     .initial = start},
+                    pool);
+  });
+  fmt::print("{{\"seconds\": {:.6f}, \"inertia\": {:.10g}, \"iterations\": {}}}\n", seconds,
+             result.inertia, result.iterations);
+}
+
+void run_logistic(const Arguments& a) {
+  const Matrix<float> rows = read_matrix(a.at(1), number(a, 3));
+  const std::vector<int64_t> labels = read_all<int64_t>(a.at(2));
+  Pool pool(unsigned(number(a, 5)));
+  SoftmaxModel model;
+  const double seconds = best_seconds(number(a, 6), [&] {
+    model = SoftmaxRegression(rows, labels, pool).fit({.lambda = std::stod(a.at(4))});
+  });
+  fmt::print(
+      "{{\"seconds\": {:.6f}, \"objective\": {:.10g}, \"gap\": {:.4g}, \"iterations\": {}, "
+      "\"evaluations\": {}}}\n",
+      seconds, model.objective, model.gap, model.iterations, model.evaluations);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const Arguments arguments(argv + 1, argv + argc);
+  const std::string verb = arguments.empty() ? "" : arguments[0];
   try {
-    if (!arguments.empty() && arguments[0] == "knn") return run_knn(arguments);
+    if (verb == "knn") return run_knn(arguments), 0;
+    if (verb == "pca") return run_pca(arguments), 0;
+    if (verb == "kmeans") return run_kmeans(arguments), 0;
+    if (verb == "logistic") return run_logistic(arguments), 0;
     fmt::print(stderr, "usage: see the head of bench/search_bench.cpp\n");
     return 2;
   } catch (const std::exception& e) {

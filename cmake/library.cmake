@@ -12,7 +12,6 @@ pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 find_package(LAPACK REQUIRED)
 find_library(LAPACKE_LIBRARY lapacke REQUIRED)
-find_library(LBFGS_LIBRARY lbfgs REQUIRED)
 
 file(GLOB FUNGI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*/*.cpp)
 file(GLOB FUNGI_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*.h ${PROJECT_SOURCE_DIR}/fungi/*/*.h)
@@ -22,7 +21,7 @@ target_compile_features(fungi PUBLIC cxx_std_20)
 target_include_directories(fungi PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
 target_compile_definitions(fungi PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> JPEG::JPEG PNG::PNG ZLIB::ZLIB
-  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE ${LBFGS_LIBRARY} ${LAPACKE_LIBRARY} LAPACK::LAPACK Threads::Threads)
+  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE ${LAPACKE_LIBRARY} LAPACK::LAPACK Threads::Threads)
 
 # Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.
 set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-exceptions)

@@ -7,7 +7,7 @@ packages=(
   g++ cmake ninja-build ccache pkg-config python3
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev libzip-dev libarchive-dev
-  libopenblas-dev liblapacke-dev liblbfgs-dev libhnswlib-dev libhdf5-dev
+  libopenblas-dev liblapacke-dev libhnswlib-dev libhdf5-dev
   libgtest-dev libbenchmark-dev
 )
 

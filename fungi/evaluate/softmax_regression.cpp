@@ -12,6 +12,7 @@
 #include "fungi/evaluate/lbfgs.h"
 #include "fungi/feature/covariance.h"
 #include "fungi/feature/eigen.h"
+#include "fungi/feature/eigen_kernel.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
@@ -55,6 +56,7 @@ struct SoftmaxRegression::State {
   State(View<const float> given, Labels labels, Pool& p)
       : pool(p),
         table(kernel::kernel_for(best_isa(), Precision::f32)),
+        wide(eigen_kernel(best_isa())),
         classes(classes_of(labels)),
         rows(given) {
     check_label_count(labels, rows.rows);
@@ -108,9 +110,9 @@ struct SoftmaxRegression::State {
     const size_t blocks = (n + kBlock - 1) / kBlock, groups = std::min(kGroups, blocks);
     const kernel::PackedMatrix weights = pack_weights(table, w.data(), c, d);
     std::vector<double> loss(groups, 0.0);
-    std::vector<std::vector<double>> sums(groups);
+    std::vector<Matrix<double>> sums(groups);
     pool.parallel_for(groups, 1, [&](size_t g, size_t, unsigned) {
-      sums[g].assign(c * d, 0.0);
+      sums[g] = Matrix<double>(c, d);
       Buffer scratch;
       Matrix<float> scores(kBlock, c), errors(c, kBlock), part(c, d);
       std::vector<float> log_sum(kBlock);
@@ -128,18 +130,58 @@ struct SoftmaxRegression::State {
         if (packed_rows.empty()) fresh = pack_block(b);
         multiply(table, View<const float>(errors.data(), c, x.rows, kBlock),
                  packed_rows.empty() ? fresh : packed_rows[b], part.data(), d, scratch);
-        for (size_t i = 0; i < c * d; ++i) sums[g][i] += part.data()[i];
+        for (size_t i = 0; i < c * d; ++i) sums[g].data()[i] += part.data()[i];
       }
     });
+    return add_up(loss, sums, w, gradient, lambda);
+  }
+
+  // The same in f64 throughout: slower, for the last digits and for the proof.
+  double evaluate_exactly(const std::vector<double>& w, std::vector<double>& gradient,
+                          double lambda) {
+    const size_t c = classes.count(), d = rows.cols, n = rows.rows;
+    const size_t blocks = (n + kBlock - 1) / kBlock, groups = std::min(kGroups, blocks);
+    Matrix<double> columns(d, c);
+    for (size_t j = 0; j < c; ++j)
+      for (size_t i = 0; i < d; ++i) columns(i, j) = w[j * d + i];
+    std::vector<double> loss(groups, 0.0);
+    std::vector<Matrix<double>> sums(groups);
+    pool.parallel_for(groups, 1, [&](size_t g, size_t, unsigned) {
+      sums[g] = Matrix<double>(c, d);
+      Matrix<double> x(kBlock, d), scores(kBlock, c), errors(c, kBlock);
+      for (size_t b = blocks * g / groups; b < blocks * (g + 1) / groups; ++b) {
+        const View<const float> given = block(b);
+        for (size_t i = 0; i < given.rows; ++i) std::copy_n(given.row(i), d, x.row(i));
+        std::fill_n(scores.data(), kBlock * c, 0.0);
+        wide.subtract_product(given.rows, c, d, x.data(), d, columns.data(), c, scores.data(), c);
+        for (size_t i = 0; i < given.rows; ++i) {  // scores hold −W x
+          const size_t own = classes.index[b * kBlock + i];
+          double* row = scores.row(i);
+          const double top = -*std::min_element(row, row + c), mine = -row[own];
+          double sum = 0;
+          for (size_t j = 0; j < c; ++j) sum += row[j] = std::exp(-row[j] - top);
+          loss[g] += std::log(sum) + top - mine;
+          for (size_t j = 0; j < c; ++j) errors(j, i) = double(j == own) - row[j] / sum;
+        }
+        wide.subtract_product(c, d, given.rows, errors.data(), kBlock, x.data(), d, sums[g].data(),
+                              d);
+      }
+    });
+    return add_up(loss, sums, w, gradient, lambda);
+  }
+
+  // The means over rows and the penalty, from the groups' sums.
+  double add_up(const std::vector<double>& loss, const std::vector<Matrix<double>>& sums,
+                const std::vector<double>& w, std::vector<double>& gradient, double lambda) const {
     double total = 0, square = 0;
-    for (size_t g = 0; g < groups; ++g) total += loss[g];
-    for (size_t i = 0; i < c * d; ++i) {
+    for (double part : loss) total += part;
+    for (size_t i = 0; i < w.size(); ++i) {
       double sum = 0;
-      for (size_t g = 0; g < groups; ++g) sum += sums[g][i];
-      gradient[i] = sum / double(n) + lambda * w[i];
+      for (const Matrix<double>& part : sums) sum += part.data()[i];
+      gradient[i] = sum / double(rows.rows) + lambda * w[i];
       square += w[i] * w[i];
     }
-    return total / double(n) + 0.5 * lambda * square;
+    return total / double(rows.rows) + 0.5 * lambda * square;
   }
 
   // w in the features' own axes ↔ w in the turned ones.
@@ -157,6 +199,7 @@ struct SoftmaxRegression::State {
 
   Pool& pool;
   const kernel::Kernel& table;
+  const EigenKernel& wide;
   Classes classes;
   View<const float> rows;
   Matrix<float> turned, axes;  // axes: one per row
@@ -192,15 +235,22 @@ SoftmaxModel SoftmaxRegression::fit(const SoftmaxOptions& options, const Softmax
   for (size_t j = 0; j < c; ++j)
     for (size_t i = 0; i < d; ++i)
       problem.inverse_curvature[j * d + i] = 1 / (s.second_moment[i] / double(c) + options.lambda);
+  // First with f32 products as far as they carry, then, from where that ends, in f64: often that is
+  // one evaluation which proves that it is enough.
   problem.noise = 1e-7;
-  const LbfgsResult result = minimise(problem, w, options.max_iterations);
+  const LbfgsResult rough = minimise(problem, w, options.max_iterations);
+  problem.evaluate = [&](const std::vector<double>& at, std::vector<double>& gradient) {
+    return s.evaluate_exactly(at, gradient, options.lambda);
+  };
+  problem.noise = 1e-14;
+  const LbfgsResult result = minimise(problem, w, options.max_iterations - rough.iterations);
   SoftmaxModel model{s.classes.labels,
                      Matrix<double>(c, d),
                      options.lambda,
                      result.value,
                      square / (2 * options.lambda),
-                     result.iterations,
-                     result.evaluations,
+                     rough.iterations + result.iterations,
+                     rough.evaluations + result.evaluations,
                      result.finished};
   const std::vector<double> own = s.turn(w.data(), true);
   std::copy(own.begin(), own.end(), model.weights.data());

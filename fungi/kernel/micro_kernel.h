@@ -16,6 +16,8 @@ constexpr size_t kTileRows =
 constexpr size_t kDepth =
     FUNGI_TILE_DEPTH;  // k is summed in blocks of this many, then the blocks are summed
 
+constexpr size_t kUnroll = kTileRows > 8 ? 1 : 4;  // of k, where a step is short enough to matter
+
 FUNGI_INLINE void load_pair(const float* b, Floats& low, Floats& high) {
   low = load(b);
   high = load(b + kLanes);
@@ -32,6 +34,7 @@ template <size_t R, size_t P, class B>
 void multiply_tile(size_t k, const float* a, size_t a_stride, const B* b, size_t b_stride, float* c,
                    size_t c_stride, bool add) {
   Floats total[R][2 * P] = {};
+#pragma GCC unroll kUnroll
   for (size_t i = 0; i < k; ++i) {
     Floats right[2 * P];
 #pragma GCC unroll 8

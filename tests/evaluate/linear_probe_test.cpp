@@ -59,7 +59,7 @@ TEST(SoftmaxRegression, reaches_the_optimum) {
     const SoftmaxModel model = problem.fit({.lambda = item["lambda"].get<double>()});
     EXPECT_TRUE(model.converged);
     const double found = objective(model, rows, labels);
-    EXPECT_NEAR(model.objective, found, 2e-6 * best);
+    EXPECT_NEAR(model.objective, found, 1e-6 * best);
     EXPECT_LT(found - best, 1e-5 * best);
     EXPECT_GT(found - best, -1e-9 * best);
     EXPECT_LE(model.gap, 1e-5 * model.objective);

@@ -46,7 +46,11 @@ TEST(Retrieval, equals_the_published_protocol_from_every_file) {
     }
     const RetrievalScore medium =
         evaluate_retrieval(database, queries, relevance_of(truth, Difficulty::medium), {}, pool);
-    EXPECT_EQ(medium.queries, 14u);  // one query has no positives
+    size_t with_positives = 0;
+    for (const RevisitedRecord& r : truth.records)
+      with_positives += !r.easy.empty() || !r.hard.empty();
+    EXPECT_LT(with_positives, 15u);
+    EXPECT_EQ(medium.queries, with_positives);
     EXPECT_FALSE(medium.by_query[4].has_value());
   }
 }
@@ -76,7 +80,7 @@ TEST(Retrieval, lists_of_names) {
   }
   const RetrievalScore again = evaluate_retrieval(
       turned, queries, resolve(truth, Difficulty::medium, query_ids, turned_ids, "list"), {}, pool);
-  EXPECT_EQ(again.queries, 14u);
+  EXPECT_EQ(again.queries, score.queries);
   EXPECT_NEAR(again.map, score.map, 0.1);  // ties fall the other way
 }
 

@@ -131,7 +131,8 @@ def make_pytorch():
     save("views.pth", views())
     save("views_legacy.pth", views(), _use_new_zipfile_serialization=False)
     for protocol in (1, 3, 4, 5):
-        content = {"model": {"weight": torch.arange(6.0).view(2, 3), "bias": torch.arange(3.0)}, "n": [1, 300, -7, 70000]}
+        weights = {"weight": torch.arange(6.0).view(2, 3), "bias": torch.arange(3.0)}
+        content = {"model": weights, "n": [1, 300, -7, 70000]}
         save(f"protocol{protocol}.pth", content, pickle_protocol=protocol)
         save(f"protocol{protocol}_legacy.pth", content, pickle_protocol=protocol, _use_new_zipfile_serialization=False)
     parameter = torch.nn.Parameter(torch.arange(4.0))
@@ -204,11 +205,13 @@ def make_numpy():
         "i2": values.astype("i2"), "i4": values.astype("i4"), "i8": values.astype("i8"), "u1": np.arange(5, dtype="u1"),
         "u2": np.arange(5, dtype="u2"), "u4": np.array([1, 2**32 - 1], "u4"), "u8": np.array([1, 2**40], "u8"),
         "b1": np.array([True, False]), "fortran": np.asfortranarray(values.astype("f4")),
-        "fortran_i8": np.asfortranarray(values.astype("i8")), "scalar": np.float32(2.5), "vector": np.arange(7.0, dtype="f4"),
+        "fortran_i8": np.asfortranarray(values.astype("i8")), "scalar": np.float32(2.5),
+        "vector": np.arange(7.0, dtype="f4"),
         "cube": np.arange(24, dtype="f4").reshape(2, 3, 4), "none": np.zeros((0, 5), "f4"),
     }.items():  # fmt: skip
         np.save(ROOT / f"{name}.npy", array)
-        arrays[name] = {"shape": list(np.shape(array)), "values": np.float32(array).ravel().tolist(), "descr": np.asarray(array).dtype.str}
+        facts = {"shape": list(np.shape(array)), "descr": np.asarray(array).dtype.str}
+        arrays[name] = facts | {"values": np.float32(array).ravel().tolist()}
     for version in (2, 3):
         with open(ROOT / f"version{version}.npy", "wb") as file:
             np.lib.format.write_array(file, values.astype("f4"), version=(version, 0))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/objective/: losses and gradients at the sizes of real runs, by torch autograd in float64.
+"""Writes tests/golden/objective/: losses and gradients at the sizes of real runs, by torch autograd
+in float64.
 
-Only results are stored; all inputs are uniform numbers of torch's generator, which the test draws again. A golden file
-is float32: the loss in the first entry, then ∂loss/∂embeddings row by row. Needs torch; run from anywhere.
+Only results are stored; all inputs are uniform numbers of torch's generator, which the test draws
+again. A golden file is float32: the loss in the first entry, then the gradient with respect to the
+embeddings, row by row. Needs torch; run from anywhere.
 """
 import math
 import pathlib
