@@ -98,10 +98,10 @@ __attribute__((target("sha,sse4.1"))) void compress_sha(State& state, const std:
 
 #endif
 
-void compress(State& state, const std::byte* block, size_t blocks) {
+void compress(State& state, const std::byte* block, size_t blocks, [[maybe_unused]] bool portable) {
 #if defined(__x86_64__)
   static const bool fast = has_sha_instructions();
-  if (fast) return compress_sha(state, block, blocks);
+  if (fast && !portable) return compress_sha(state, block, blocks);
 #endif
   compress_plain(state, block, blocks);
 }
@@ -115,10 +115,10 @@ void Sha256::add(std::span<const std::byte> bytes) {
     const size_t taken = std::min(64 - held, bytes.size());
     std::copy_n(bytes.begin(), taken, rest_.begin() + held);
     if (held + taken < 64) return;
-    compress(state_, rest_.data(), 1);
+    compress(state_, rest_.data(), 1, portable_);
     bytes = bytes.subspan(taken);
   }
-  compress(state_, bytes.data(), bytes.size() / 64);
+  compress(state_, bytes.data(), bytes.size() / 64, portable_);
   const auto tail = bytes.subspan(bytes.size() / 64 * 64);
   std::copy(tail.begin(), tail.end(), rest_.begin());
 }

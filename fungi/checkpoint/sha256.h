@@ -13,6 +13,9 @@ namespace fungi {
 
 class Sha256 {
  public:
+  // portable: without the processor's own instructions, so that both ways can be compared.
+  explicit Sha256(bool portable = false) : portable_(portable) {}
+
   void add(std::span<const std::byte> bytes);
   std::string hex();  // of all that was added; call it last
 
@@ -21,6 +24,7 @@ class Sha256 {
                                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<std::byte, 64> rest_{};
   uint64_t total_ = 0;
+  bool portable_;
 };
 
 std::string sha256(std::span<const std::byte> bytes);

@@ -256,8 +256,18 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
         positions.push_back(i);
       }
       if (prepared.empty()) return;
-      std::vector<SampleResult> done = worker.run(prepared, s.objectives);
-      for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
+      try {
+        std::vector<SampleResult> done = worker.run(prepared, s.objectives);
+        for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
+      } catch (const Error&) {  // one by one, so that a picture that cannot be viewed costs no other
+        for (size_t i = 0; i < positions.size(); ++i) {
+          try {
+            results[positions[i]] = std::move(worker.run({&prepared[i], 1}, s.objectives).front());
+          } catch (const Error& e) {
+            errors[positions[i]] = e.message();
+          }
+        }
+      }
     });
 
     std::vector<size_t> good;
