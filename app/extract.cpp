@@ -107,7 +107,7 @@ int run(const Arguments& a) {
   Extractor extractor(backbone, extractor_options(a), pool);
   StoreSpec spec = extractor.spec();
   spec.type = parse_store_type(a.storage);
-  StoreOptions store_options{.shard_size = a.shard ? a.shard : extractor.shard_size(), .overwrite = a.overwrite, .prune = a.prune, .retry_failed = a.retry, .dry_run = a.dry_run};
+  StoreOptions store_options{.shard_size = a.shard ? a.shard : extractor.shard_size(), .overwrite = a.overwrite, .prune = a.prune, .retry_failed = a.retry || a.strict, .dry_run = a.dry_run};
   store_options.like = a.like;
   StoreWriter writer(a.store, spec, store_options);
   const std::vector<StoreSample> samples = limited_samples(*dataset, a.limit);

@@ -112,6 +112,7 @@ TEST(Extract, BadFilesAreRecordedAndSkipped) {
   const Outcome strict = run_fungi(base + (folder / "strict").string() + " --strict");
   EXPECT_EQ(strict.status, 1);
   EXPECT_NE(strict.err.find("a/"), std::string::npos) << "must name the file: " << strict.err;
+  EXPECT_EQ(run_fungi(base + (folder / "strict").string() + " --strict").status, 1) << "a recorded failure still stops --strict";
 }
 
 TEST(Extract, CtrlCSavesAndExits130) {
