@@ -5,9 +5,12 @@
 A developer's tool: needs numpy, scikit-learn and faiss-cpu, and the program built from bench/search_bench.cpp.
 Absolute times say little on another machine; the ratios are what counts.
 
-  python bench/compare_search.py --program build/search_bench [--threads 2] [--repeats 2] [--scale 1.0] [--data features]
+  bench/compare search [--program build/search_bench] [--threads 2] [--repeats 2] [--scale 1.0] [--data features]
+
+--cpu compares processor time instead of time on the clock: for machines that are busy with other work.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -28,13 +31,22 @@ def set_up_blas(threads: int) -> None:
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
 
 
+def bring(module: str, package: str) -> None:
+    """Installs a missing peer into the virtual environment that bench/compare made; fails with a line elsewhere."""
+    if importlib.util.find_spec(module):
+        return
+    if sys.prefix == sys.base_prefix:
+        sys.exit(f"compare: {package} is missing; run bench/compare search, or use a virtual environment that has it")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", package], check=True)
+
+
 class Bench:
     def __init__(self, options):
         import numpy
 
         self.np = numpy
         self.options = options
-        self.folder = tempfile.TemporaryDirectory(prefix="fungi-search-bench-")
+        self.folder = tempfile.TemporaryDirectory(prefix="fungi-search-", dir=options.cache)
         self.rows = []
 
     def path(self, name, array):
@@ -44,15 +56,19 @@ class Bench:
 
     def ours(self, *arguments):
         command = [self.options.program, *map(str, arguments)]
-        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        if self.options.cpu:
+            result["seconds"] = result["cpu_seconds"]
+        return result
 
     def best(self, body):
         """Seconds of the fastest of `repeats` runs, and what the last one returned."""
+        clock = time.process_time if self.options.cpu else time.perf_counter
         times, result = [], None
         for _ in range(self.options.repeats):
-            begin = time.perf_counter()
+            begin = clock()
             result = body()
-            times.append(time.perf_counter() - begin)
+            times.append(clock() - begin)
         return min(times), result
 
     def report(self, task, ours, peers, note=""):
@@ -111,8 +127,7 @@ class Bench:
         error = float(np.abs(np.array(ours["variance"]) - values[: len(ours["variance"])]).max() / values[0])
         self.report(f"PCA {n} x {d} to {dim}", ours["seconds"],
                     {"scikit-learn default": default_seconds, "numpy covariance + eigh (f32)": numpy_seconds},
-                    f"variance differs {error:.1e}; ours: products {ours['covariance_seconds']:.2f} s, rest "
-                    f"{ours['seconds'] - ours['covariance_seconds']:.2f} s")
+                    f"variance differs {error:.1e}; products alone {ours['covariance_seconds']:.2f} s on the clock")
 
     def kmeans(self):
         from sklearn.cluster import KMeans
@@ -156,15 +171,19 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--program", default="build/search_bench")
+    parser.add_argument("--program", default=str(pathlib.Path(__file__).parent.parent / "build" / "search_bench"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--scale", type=float, default=1.0, help="1: the sizes the project promises its ratios for")
     parser.add_argument("--data", choices=["noise", "features"], default="noise")
     parser.add_argument("--only", choices=["knn", "pca", "kmeans", "logistic"])
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--cache", default=tempfile.gettempdir(), help="where the inputs are written")
     options = parser.parse_args()
     set_up_blas(options.threads)
+    for module, package in (("numpy", "numpy"), ("sklearn", "scikit-learn"), ("faiss", "faiss-cpu")):
+        bring(module, package)
     bench = Bench(options)
     import faiss  # before the BLAS of others is asked about: it brings its own
     import sklearn

@@ -204,6 +204,7 @@ def parse():
     p.add_argument("--teacher", type=pathlib.Path, required=True, help="timm ViT safetensors with its head")
     p.add_argument("--output", type=pathlib.Path, required=True, help="the student, half precision safetensors")
     p.add_argument("--cache", type=pathlib.Path, help="file that keeps the teacher's embeddings between runs")
+    p.add_argument("--start", type=pathlib.Path, help="an earlier student of the same shape to go on from")
     p.add_argument("--teacher-size", type=int, default=160, help="teacher input in pixels")
     p.add_argument("--size", type=int, default=48)
     p.add_argument("--patch", type=int, default=8)
@@ -242,6 +243,8 @@ def main():
     print(f"{len(train)} training and {len(test)} held-out images; teacher kNN {100 * teacher_knn:.1f} %", flush=True)
 
     model = Vit(args.size, args.patch, args.width, args.depth, args.heads)
+    if args.start:
+        model.load_state_dict({k: v.float() for k, v in load_file(args.start).items()})
     averaged = copy.deepcopy(model).requires_grad_(False)
     classes = int(labels.max()) + 1
     classifier, regressor = nn.Linear(args.width, classes), nn.Linear(args.width, targets.shape[1])

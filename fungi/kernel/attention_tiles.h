@@ -45,13 +45,14 @@ inline void pack_keys(size_t tokens, size_t head_dim, const bfloat16* k, size_t 
                        first % kTilePanel / kTile * kTileElements;
       const size_t columns = smaller(kTileStep, head_dim - s * kTileStep);
       for (size_t j = 0; j < kTile; ++j) {
-        Words row{};
-        if (first + j < tokens)
-          __builtin_memcpy(&row, k + (first + j) * stride + s * kTileStep,
-                           columns * sizeof(bfloat16));
+        const bfloat16* source = k + (first + j) * stride + s * kTileStep;
+        uint32_t pairs[kTile] = {};
+        if (first + j < tokens && columns == kTileStep)
+          __builtin_memcpy(pairs, source, sizeof pairs);
+        else if (first + j < tokens)
+          __builtin_memcpy(pairs, source, columns * sizeof(bfloat16));
         for (size_t pair = 0; pair < kTile; ++pair)
-          __builtin_memcpy(tile + pair * kTileStep + 2 * j,
-                           reinterpret_cast<const char*>(&row) + 4 * pair, 4);
+          __builtin_memcpy(tile + pair * kTileStep + 2 * j, pairs + pair, sizeof pairs[0]);
       }
     }
 }

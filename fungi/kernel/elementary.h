@@ -8,17 +8,19 @@
 namespace fungi::kernel {
 namespace {
 
-// 2^n · (1 + r + r² q(r)) with x = n ln 2 + r, |r| <= ln 2 / 2. The clamps let NaN through.
+// 2^n · (1 + r + r² q(r)) with x = n ln 2 + r, |r| <= ln 2 / 2. Below 2^-126 it is zero (subnormal
+// numbers are slow), above e^88.37 it stays there; NaN passes through.
 FUNGI_INLINE Floats exp(Floats x) {
-  x = min(all(89.0f), max(all(-104.0f), x));
+  constexpr float kLowest = -87.33654f, kHighest = 88.37626f;
+  const Floats c = min(all(kHighest), max(all(kLowest), x));
 #if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
-  const Floats n = Floats(_mm512_maskz_roundscale_ps(0xffff, __m512(x * 1.44269504f), 8));
+  const Floats n = Floats(_mm512_maskz_roundscale_ps(0xffff, __m512(c * 1.44269504f), 8));
 #else
   constexpr float kShift = 12582912.0f;  // 1.5 · 2²³: adding it rounds to an integer
-  const Floats shifted = fma(x, all(1.44269504f), all(kShift));
+  const Floats shifted = fma(c, all(1.44269504f), all(kShift));
   const Floats n = shifted - kShift;
 #endif
-  Floats r = fma(n, all(-0.693359375f), x);  // ten bits: n times it is exact
+  Floats r = fma(n, all(-0.693359375f), c);  // ten bits: n times it is exact
   r = fma(n, all(2.12194440e-4f), r);
   Floats q = all(0x1.6a2432p-10f);
   q = fma(q, r, all(0x1.1239e4p-7f));
@@ -27,12 +29,11 @@ FUNGI_INLINE Floats exp(Floats x) {
   q = fma(q, r, all(0x1.fffffcp-2f));
   const Floats y = fma(q * r, r, r) + 1.0f;
 #if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
-  return Floats(_mm512_maskz_scalef_ps(0xffff, __m512(y), __m512(n)));
+  const __mmask16 normal = _mm512_cmp_ps_mask(__m512(x), __m512(all(kLowest)), _CMP_NLT_UQ);
+  return Floats(_mm512_maskz_scalef_ps(normal, __m512(y), __m512(n)));
 #else
-  // 2^n in two factors, because neither 2^128 nor 2^-150 is a normal number
-  const Ints whole = Ints(shifted) - 0x4b400000;
-  const Ints first = whole >> 1, second = whole - first;
-  return y * Floats((first + 127) << 23) * Floats((second + 127) << 23);
+  const Floats power = Floats((Words(shifted) << 23) + 0x3f800000u);  // 2^n
+  return x < kLowest ? Floats{} : y * power;
 #endif
 }
 

@@ -11,28 +11,34 @@
 namespace fungi::kernel {
 namespace {
 
-constexpr size_t kChunk = 4 * kPanel;    // columns between two epilogues
-constexpr size_t kLongest = 4 * kDepth;  // of k at a time, so that many rows of x fit L2
+constexpr size_t kChunk = 4 * kPanel;  // columns between two epilogues
+constexpr size_t kLongest = 768;       // of k at a time, so that many rows of x fit L2
 constexpr size_t kRowsBudget = FUNGI_L2_BYTES / 8 * 5;
 
-// How m rows and k columns of x are cut: into equal parts, as few as the budget allows. Only speed
-// depends on it.
+// How m rows and k columns of x are cut: not at all if they fit the budget, else k into equal
+// slices and m into equal blocks, as few as can be. Only speed depends on it.
 struct Cut {
   size_t rows, depth;
 };
+constexpr size_t rows_that_fit(size_t depth) {
+  return larger(kRowsBudget / (larger(depth, 1) * kTileRows * sizeof(float)), 1) * kTileRows;
+}
+constexpr size_t slice_depth(size_t k) {
+  const size_t slices = larger((k + kLongest - 1) / kLongest, 1);
+  return padded((k + slices - 1) / slices, kDepth);
+}
 constexpr Cut cut(size_t m, size_t k) {
-  const size_t all_rows = padded(m, kTileRows), all_depth = padded(k, kDepth);
-  if (all_rows * all_depth * sizeof(float) <= kRowsBudget) return {all_rows, all_depth};
-  const size_t slices = (k + kLongest - 1) / kLongest;
-  const size_t depth = padded((k + slices - 1) / slices, kDepth);
-  const size_t most = larger(kRowsBudget / (depth * kTileRows * sizeof(float)), 1) * kTileRows;
-  const size_t blocks = (m + most - 1) / most;
-  return {padded((m + blocks - 1) / blocks, kTileRows), depth};
+  if (m <= rows_that_fit(padded(k, kDepth))) return {padded(m, kTileRows), padded(k, kDepth)};
+  const size_t most = rows_that_fit(slice_depth(k)), blocks = (m + most - 1) / most;
+  return {padded((m + blocks - 1) / blocks, kTileRows), slice_depth(k)};
 }
 
+// The most that any number of rows up to m needs.
 inline size_t gemm_scratch(size_t m, size_t n, size_t k) noexcept {
-  const Cut c = cut(m, k);
-  return c.rows * (c.depth + (k > c.depth ? padded(n, kChunk) : kChunk)) * sizeof(float);
+  const size_t whole = padded(k, kDepth), slice = slice_depth(k), rows = padded(m, kTileRows);
+  const size_t uncut = smaller(rows, rows_that_fit(whole)) * (whole + kChunk);
+  const size_t sums = k > slice ? padded(n, kChunk) : kChunk;
+  return larger(uncut, smaller(rows, rows_that_fit(slice)) * (slice + sums)) * sizeof(float);
 }
 
 template <class E>
@@ -40,21 +46,40 @@ size_t packed_bytes(size_t n, size_t k) noexcept {
   return padded(n, kPanel) * k * sizeof(E);
 }
 
-FUNGI_INLINE void put(float* panel, size_t column, float value) { panel[column] = value; }
-FUNGI_INLINE void put(bfloat16* panel, size_t column, float value) {
-  const size_t word = column % kLanes, half = column / kLanes;
-  panel[2 * word + half].bits = narrow(all(value))[0];
+// One row of a panel; see micro_kernel.h for the order of the halves.
+FUNGI_INLINE void store_pair(float* panel, Floats low, Floats high) {
+  store(panel, low);
+  store(panel + kLanes, high);
+}
+FUNGI_INLINE void store_pair(bfloat16* panel, Floats low, Floats high) {
+  const Words both = rounded_words(low) >> 16 | (rounded_words(high) & 0xffff0000u);
+  __builtin_memcpy(panel, &both, sizeof both);
 }
 
 template <class E>
 void pack(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
           void* packed) noexcept {
-  const size_t n_step = transposed ? 1 : w_stride, k_step = transposed ? w_stride : 1;
+  constexpr size_t kDeep = 16;  // of k at a time: a line of each row of W
   for (size_t first = 0; first < n; first += kPanel) {
     E* panel = static_cast<E*>(packed) + first * k;
-    for (size_t i = 0; i < k; ++i)
-      for (size_t j = 0; j < kPanel; ++j)
-        put(panel + i * kPanel, j, first + j < n ? w[(first + j) * n_step + i * k_step] : 0.0f);
+    const size_t columns = smaller(kPanel, n - first);
+    const size_t lows = smaller(kLanes, columns), highs = columns - lows;
+    if (transposed) {
+      for (size_t i = 0; i < k; ++i) {
+        const float* source = w + i * w_stride + first;
+        store_pair(panel + i * kPanel, load(source, lows),
+                   highs ? load(source + kLanes, highs) : Floats{});
+      }
+      continue;
+    }
+    float block[kDeep][kPanel] = {};
+    for (size_t k0 = 0; k0 < k; k0 += kDeep) {
+      const size_t deep = smaller(kDeep, k - k0);
+      for (size_t j = 0; j < columns; ++j)
+        for (size_t i = 0; i < deep; ++i) block[i][j] = w[(first + j) * w_stride + k0 + i];
+      for (size_t i = 0; i < deep; ++i)
+        store_pair(panel + (k0 + i) * kPanel, load(block[i]), load(block[i] + kLanes));
+    }
   }
 }
 

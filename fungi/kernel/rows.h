@@ -15,17 +15,15 @@ struct Statistics {
 
 FUNGI_INLINE Statistics statistics(bool rms, size_t d, const float* x, float eps) {
   float mean = 0;
-  if (!rms) {
-    Floats total{};
-    for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE { total += load(x + j, count); });
-    mean = sum(total) / float(d);
-  }
-  Floats squares{};
-  for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE {
+  if (!rms)
+    mean = sum_row(d, [&](Floats total, size_t j, size_t count)
+                          FUNGI_FORCE { return total + load(x + j, count); }) /
+           float(d);
+  const float squares = sum_row(d, [&](Floats total, size_t j, size_t count) FUNGI_FORCE {
     const Floats c = load(x + j, count, mean) - mean;
-    squares = fma(c, c, squares);
+    return fma(c, c, total);
   });
-  return {mean, 1.0f / square_root(sum(squares) / float(d) + eps)};
+  return {mean, 1.0f / square_root(squares / float(d) + eps)};
 }
 
 template <class E>
@@ -56,15 +54,21 @@ void norm_backward(bool rms, size_t m, size_t d, const float* x, size_t x_stride
     const float *row = x + i * x_stride, *d_row = d_out + i * d_out_stride;
     float* result = d_x + i * d_x_stride;
     const Statistics s = statistics(rms, d, row, eps);
-    Floats sum_g{}, sum_gu{};
-    for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE {
-      const Floats g = load(d_row + j, count) * load(gamma + j, count);
-      const Floats u = (load(row + j, count, s.mean) - s.mean) * s.inverse_deviation;
-      sum_g += g;
-      sum_gu = fma(g, u, sum_gu);
-    });
-    const float mean_g = rms ? 0.0f : sum(sum_g) / float(d);
-    const float mean_gu = sum(sum_gu) / float(d);
+    float mean_g = 0;
+    if (!rms)
+      mean_g = sum_row(d,
+                       [&](Floats total, size_t j, size_t count) FUNGI_FORCE {
+                         return fma(load(d_row + j, count), load(gamma + j, count), total);
+                       }) /
+               float(d);
+    const float mean_gu = sum_row(d,
+                                  [&](Floats total, size_t j, size_t count) FUNGI_FORCE {
+                                    const Floats g =
+                                        load(d_row + j, count) * load(gamma + j, count);
+                                    const Floats u = load(row + j, count, s.mean) - s.mean;
+                                    return fma(g, u * s.inverse_deviation, total);
+                                  }) /
+                          float(d);
     for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE {
       const Floats g = load(d_row + j, count) * load(gamma + j, count);
       const Floats u = (load(row + j, count) - s.mean) * s.inverse_deviation;
@@ -75,10 +79,12 @@ void norm_backward(bool rms, size_t m, size_t d, const float* x, size_t x_stride
 }
 
 FUNGI_INLINE float row_peak(size_t d, const float* x) {
-  Floats peak = all(-__builtin_inff());
-  for_each_vector(d, [&](size_t j, size_t count)
-                         FUNGI_FORCE { peak = max(load(x + j, count, -__builtin_inff()), peak); });
-  return largest(peak);
+  const Floats lowest = all(-__builtin_inff());
+  return largest(fold_row(
+      d, lowest,
+      [&](Floats peak, size_t j, size_t count)
+          FUNGI_FORCE { return max(load(x + j, count, -__builtin_inff()), peak); },
+      [](Floats a, Floats b) FUNGI_FORCE { return max(a, b); }));
 }
 
 // ln x for a positive x, by two Newton steps y += x e^-y - 1 from the exponent and a linear guess.

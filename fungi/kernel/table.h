@@ -100,7 +100,7 @@ struct Kernel {
                void* packed) noexcept = nullptr;
 
   // Bytes of scratch that gemm and the two attention functions may use; 64-byte aligned, any
-  // contents.
+  // contents. Enough for every smaller m, and for any number of queries.
   size_t (*gemm_scratch)(size_t m, size_t n, size_t k) noexcept = nullptr;
   size_t (*attention_scratch)(size_t queries, size_t tokens, size_t head_dim) noexcept = nullptr;
 

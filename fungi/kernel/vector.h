@@ -117,19 +117,31 @@ FUNGI_INLINE Halves narrow(Floats x) {
   return __builtin_convertvector(rounded_words(x) >> 16, Halves);
 #endif
 }
-FUNGI_INLINE Floats rounded_to_bf16(Floats x) { return widen(narrow(x)); }
+FUNGI_INLINE Floats rounded_to_bf16(Floats x) {
+#if defined(__AVX512BF16__) && FUNGI_VECTOR_BYTES == 64
+  return widen(narrow(x));
+#else
+  return Floats(rounded_words(x) & 0xffff0000u);
+#endif
+}
 
 // Elements: float or bfloat16 in memory, floats in registers.
 FUNGI_INLINE Floats load_elements(const float* p, size_t count = kLanes) { return load(p, count); }
 FUNGI_INLINE void store_elements(float* p, size_t count, Floats v) { store(p, count, v); }
 FUNGI_INLINE Floats load_elements(const bfloat16* p, size_t count = kLanes) {
   Halves h{};
-  __builtin_memcpy(&h, p, count * sizeof(bfloat16));
+  if (count == kLanes)
+    __builtin_memcpy(&h, p, sizeof h);
+  else
+    __builtin_memcpy(&h, p, count * sizeof(bfloat16));
   return widen(h);
 }
 FUNGI_INLINE void store_elements(bfloat16* p, size_t count, Floats v) {
   const Halves h = narrow(v);
-  __builtin_memcpy(p, &h, count * sizeof(bfloat16));
+  if (count == kLanes)
+    __builtin_memcpy(p, &h, sizeof h);
+  else
+    __builtin_memcpy(p, &h, count * sizeof(bfloat16));
 }
 
 // The register folded in halves down to one lane: one order for every caller.
@@ -167,6 +179,23 @@ FUNGI_INLINE void for_each_vector(size_t d, F f) {
   size_t i = 0;
   for (; i + kLanes <= d; i += kLanes) f(i, kLanes);
   if (i < d) f(i, d - i);
+}
+
+// A row folded into one register: total = f(total, offset, count), in four chains to hide latency,
+// then combined.
+template <class F, class Combine>
+FUNGI_INLINE Floats fold_row(size_t d, Floats start, F f, Combine combine) {
+  Floats chain[4] = {start, start, start, start};
+  size_t i = 0;
+  for (; i + 4 * kLanes <= d; i += 4 * kLanes)
+    for (size_t c = 0; c < 4; ++c) chain[c] = f(chain[c], i + c * kLanes, kLanes);
+  for (; i + kLanes <= d; i += kLanes) chain[0] = f(chain[0], i, kLanes);
+  if (i < d) chain[0] = f(chain[0], i, d - i);
+  return combine(combine(chain[0], chain[1]), combine(chain[2], chain[3]));
+}
+template <class F>
+FUNGI_INLINE float sum_row(size_t d, F f) {
+  return sum(fold_row(d, Floats{}, f, [](Floats a, Floats b) FUNGI_FORCE { return a + b; }));
 }
 
 }  // namespace

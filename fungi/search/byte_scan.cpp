@@ -15,7 +15,7 @@ class ByteScan final : public Scan {
 
   // A part and a handful of query groups stay in the second-level cache.
   size_t part_rows() const override { return 256; }
-  size_t query_rows() const override { return 8 * kQueryGroup; }
+  size_t query_rows() const override { return 12 * kQueryGroup; }
 
   void scan(size_t query, size_t count, size_t part, unsigned, Hit* hits,
             uint32_t* counts) override {

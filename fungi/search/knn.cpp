@@ -127,6 +127,13 @@ class Block {
     return !options_.skip_same_row || row != first_query_ + query;
   }
 
+  // The next row is fetched while this one is decided.
+  void prefetch(const float* row) const {
+    const char* at = reinterpret_cast<const char*>(row);
+    for (size_t b = 0; b < std::min<size_t>(database_.cols * sizeof(float), 4096); b += 64)
+      __builtin_prefetch(at + b);
+  }
+
   void limit(Scan& scan, size_t query) {
     const Selection selection = running_.of(query);
     if (selection.full()) scan.set_limit(query, selection.worst().key);
@@ -163,6 +170,7 @@ class Block {
     if (count > sorted) std::nth_element(hits, hits + sorted, hits + count, nearer);
     uint64_t computed = 0;
     for (size_t h = 0; h < count; ++h) {
+      if (h + 1 < count) prefetch(database_.row(first + part_row + hits[h + 1].row));
       if (h == sorted) limit(scan, query);
       if (h >= sorted && !scan.may_hold(query, hits[h])) continue;
       const size_t in_block = part_row + hits[h].row, row = first + in_block;

@@ -38,8 +38,8 @@ struct QueryTerms {
 };
 
 inline constexpr size_t kCodeMultiple = 8;  // codes are padded with zeros to a multiple of this
-inline constexpr size_t kPanelRows = 8;     // database rows side by side in one panel
-inline constexpr size_t kQueryGroup = 6;    // queries scanned together
+inline constexpr size_t kPanelRows = 16;    // database rows side by side in one panel
+inline constexpr size_t kQueryGroup = 4;    // queries scanned together
 inline constexpr int kCodeOffset = 128;     // query codes are stored as code + 128, unsigned
 
 struct CodeTerms {

@@ -78,10 +78,9 @@ TEST_P(ActivationTest, ExponentialToTwoUlps) {
     const double truth = std::exp(double(x));
     ASSERT_NEAR(row[1], truth, 2 * truth * 0x1p-23) << x;
   }
-  float row[3] = {0, -100, -110};
-  table().softmax(1, 3, row, 3, nullptr);
-  EXPECT_NEAR(row[1], std::exp(-100.0), 2e-45);  // subnormal
-  EXPECT_EQ(row[2], 0);
+  float row[4] = {0, -88, -1e4f, -3e38f};
+  table().softmax(1, 4, row, 4, nullptr);
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(row[i], 0);  // no subnormal numbers
 }
 
 FUNGI_FOR_EVERY_TABLE(ActivationTest);

@@ -59,6 +59,15 @@ TEST_P(GemmTest, SeveralBlocks) {
   check_product(table(), 1, 256, 768);
 }
 
+TEST_P(GemmTest, ScratchForManyRowsServesFewer) {
+  for (size_t k : {0, 17, 300, 768, 1100, 3072})
+    for (size_t m = 1, before = 0; m < 400; m += 3) {
+      const size_t bytes = table().gemm_scratch(m, 100, k);
+      ASSERT_GE(bytes, before) << m << " rows, k " << k;
+      before = bytes;
+    }
+}
+
 TEST_P(GemmTest, TransposedPackingIsTheSameMatrix) {
   for (auto [n, k] : {std::pair<size_t, size_t>{1, 1}, {35, 50}, {64, 33}, {17, 300}}) {
     const Rows w = random_rows(n, k, 3, 5, bf16());
