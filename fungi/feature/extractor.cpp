@@ -116,18 +116,42 @@ bool Extractor::ready() const {
   return std::all_of(state_->objectives.begin(), state_->objectives.end(), [](const auto& o) { return o.objective->ready(); });
 }
 
-void Extractor::fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress) {
-  State& s = *state_;
-  for (ScheduledObjective& o : s.objectives) {
+namespace {
+
+// Objectives that look at the same views of the same training samples share those forward passes.
+struct SupportGroup {
+  size_t samples = 0, request = 0;
+  std::vector<Objective*> objectives;
+  std::vector<Matrix<float>> kept;  // per objective
+};
+
+std::vector<SupportGroup> support_groups(std::vector<ScheduledObjective>& objectives, ViewSchedule& schedule) {
+  std::vector<SupportGroup> groups;
+  for (ScheduledObjective& o : objectives) {
     const Support wanted = o.objective->support();
     if (wanted.samples == 0 || o.objective->ready()) continue;
-    const std::vector<uint32_t> chosen = choose_support(support.size(), wanted.samples, s.options.seed);
-    ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
-    const size_t request = schedule.add(wanted.views), views = schedule[request].views;
-    const size_t width = o.objective->support_width(s.backbone.architecture().embedding_width);
-    std::vector<ChunkWorker> workers;
-    for (unsigned i = 0; i < s.pool.threads(); ++i) workers.emplace_back(s.backbone, schedule, s.options.seed);
-    Matrix<float> kept(chosen.size() * views, width);
+    const size_t request = schedule.add(wanted.views);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const SupportGroup& g) { return g.samples == wanted.samples && g.request == request; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {wanted.samples, request, {}, {}});
+    group->objectives.push_back(o.objective.get());
+  }
+  return groups;
+}
+
+}  // namespace
+
+void Extractor::fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress) {
+  State& s = *state_;
+  ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
+  std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
+  if (groups.empty()) return;
+  std::vector<ChunkWorker> workers;
+  for (unsigned i = 0; i < s.pool.threads(); ++i) workers.emplace_back(s.backbone, schedule, s.options.seed);
+  for (SupportGroup& group : groups) {
+    const std::vector<uint32_t> chosen = choose_support(support.size(), group.samples, s.options.seed);
+    const size_t views = schedule[group.request].views;
+    for (const Objective* o : group.objectives)
+      group.kept.emplace_back(chosen.size() * views, o->support_width(s.backbone.architecture().embedding_width));
     std::vector<uint8_t> good(chosen.size());
     constexpr size_t kStep = 16;  // progress and interruption between steps
     for (size_t first = 0; first < chosen.size(); first += kStep) {
@@ -141,22 +165,23 @@ void Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
           return;  // a broken file is no negative; extraction will report it
         }
         const PreparedSample sample{&image, support.id(index)};
-        const Matrix<float> embeddings = workers[worker].embed_request({&sample, 1}, request);
-        o.objective->reduce_support(embeddings, kept.view().slice(at * views, views));
+        const Matrix<float> embeddings = workers[worker].embed_request({&sample, 1}, group.request);
+        for (size_t o = 0; o < group.objectives.size(); ++o)
+          group.objectives[o]->reduce_support(embeddings, group.kept[o].view().slice(at * views, views));
         good[at] = 1;
       });
       if (progress) progress(first + count, chosen.size());
     }
-    size_t usable = 0;
-    for (size_t i = 0; i < chosen.size(); ++i)
-      if (good[i]) {
-        if (usable != i) std::copy_n(kept.row(i * views), views * width, kept.row(usable * views));
-        ++usable;
-      }
-    if (usable == 0) fail(fmt::format("none of the {} support samples could be read", chosen.size()), o.objective->name(), "check the data set");
-    o.objective->prepare(kept.view().slice(0, usable * views), views, s.pool);
-    for (const ChunkWorker& w : workers) s.own.add(const_cast<ChunkWorker&>(w).stages());
+    const size_t usable = size_t(std::count(good.begin(), good.end(), 1));
+    if (usable == 0) fail(fmt::format("none of the {} support samples could be read", chosen.size()), group.objectives[0]->name(), "check the data set");
+    for (size_t o = 0; o < group.objectives.size(); ++o) {
+      Matrix<float>& kept = group.kept[o];
+      for (size_t i = 0, to = 0; i < chosen.size(); ++i)
+        if (good[i]) std::copy_n(kept.row(i * views), views * kept.cols(), kept.row(views * to++));
+      group.objectives[o]->prepare(kept.view().slice(0, usable * views), views, s.pool);
+    }
   }
+  for (ChunkWorker& w : workers) s.own.add(w.stages());
 }
 
 std::vector<NamedMatrix> Extractor::state() const {

@@ -22,9 +22,11 @@ struct ObjectiveContext {
 
 std::vector<std::string> objective_names();
 
-// `name[:parameter=value,...]`; parameters not named come from the preset. For simclr, a
+// `name[_label][:parameter=value,...]`; parameters not named come from the preset. For simclr, a
 // temperature given alone also becomes the denominator's, unless the preset keeps the two apart.
-// Throws Error naming the choices.
+// A label makes another one of the kind beside the first, with heads of its own (drawn from seed
+// and label) on the same views: "dino", "dino_warm:student_temperature=0.2". Throws Error naming
+// the choices.
 std::unique_ptr<Objective> make_objective(std::string_view specification,
                                           const ObjectiveContext& context);
 

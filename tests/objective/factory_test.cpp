@@ -35,6 +35,23 @@ TEST(Factory, MakesEveryObjectiveAndItsSpecificationReadsBack) {
     }
 }
 
+TEST(Factory, ALabelMakesAnotherOneWithHeadsOfItsOwn) {
+  const auto plain = make_objective("dino", context());
+  const auto warm = make_objective("dino_warm:student_temperature=0.2", context());
+  EXPECT_EQ(warm->name(), "dino_warm");
+  EXPECT_EQ(number(*warm, "student_temperature"), 0.2);
+  EXPECT_EQ(specification(*make_objective(specification(*warm), context())), specification(*warm));
+  EXPECT_EQ(warm->views().size(), plain->views().size());
+  EXPECT_EQ(warm->views()[0].draw, plain->views()[0].draw);
+  const auto heads = plain->state(), others = warm->state();
+  ASSERT_EQ(heads.size(), others.size());
+  EXPECT_NE(heads[0].values(0, 0), others[0].values(0, 0));
+  EXPECT_EQ(make_objective("dino_warm", context())->state()[0].values(0, 0), others[0].values(0, 0));
+  EXPECT_THROW(make_objective("dino_", context()), Error);
+  EXPECT_THROW(make_objective("dino_A", context()), Error);
+  EXPECT_THROW(make_objective("what_b", context()), Error);
+}
+
 TEST(Factory, ReadsParameters) {
   const auto kl = make_objective("kl:temperature=2.5,width=10,direction=model_first", context());
   EXPECT_EQ(number(*kl, "temperature"), 2.5);
