@@ -17,9 +17,7 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
 
 std::vector<std::string> FeatureOptions::combinations(const Store& store) const {
   if (!features.empty()) return {features};
-  std::vector<std::string> blocks;
-  for (const StoreBlock& b : store.manifest().spec.blocks)
-    if (b.name.find("_factors_") == std::string::npos) blocks.push_back(b.name);
+  const std::vector<std::string> blocks = feature_names(store.manifest().spec);
   std::vector<std::string> list;
   if (all_combinations) {
     if (blocks.size() > 10) fail(fmt::format("{} blocks have too many combinations", blocks.size()), "--all-combinations", "name one with --features");

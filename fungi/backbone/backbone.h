@@ -99,6 +99,7 @@ class Backbone {
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
   std::string source() const;   // path and format; empty for assembled weights
+  const std::filesystem::path& path() const;  // as given to open(); empty for assembled weights
   std::string sha256() const;   // of the checkpoint, read again for it; empty for assembled weights
   size_t layer_inputs() const;  // K of the layer
   size_t layer_outputs() const;  // H of the layer

@@ -163,6 +163,7 @@ const BackboneOptions& Backbone::options() const { return weights_->options; }
 const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
 std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
 std::string Backbone::source() const { return weights_->source; }
+const std::filesystem::path& Backbone::path() const { return weights_->path; }
 std::string Backbone::sha256() const {
   return weights_->path.empty() ? "" : Checkpoint::open(weights_->path).sha256();
 }

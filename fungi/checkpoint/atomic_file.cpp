@@ -14,58 +14,47 @@
 #include "fungi/base/error.h"
 
 namespace fungi {
-namespace {
 
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::filesystem::path& target)
-      : target_(target.string()), name_(target_ + ".tmp") {
-    number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (number_ < 0) give_up("be created");
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : target_(path.string()), name_(target_ + ".tmp") {
+  number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (number_ < 0) give_up("be created");
+}
+
+AtomicFile::~AtomicFile() {
+  if (number_ >= 0) ::close(number_);
+  if (!kept_) ::unlink(name_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  constexpr size_t kMostAtOnce = size_t{1} << 30;  // the system call takes less than 2 GiB
+  while (!bytes.empty()) {
+    const auto written = ::write(number_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) give_up("be written");
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (number_ >= 0) ::close(number_);
-    if (!kept_) ::unlink(name_.c_str());
-  }
+}
 
-  void write(std::span<const std::byte> bytes) {
-    constexpr size_t kMostAtOnce = size_t{1} << 30;  // the system call takes less than 2 GiB
-    while (!bytes.empty()) {
-      const auto written = ::write(number_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) give_up("be written");
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
-  }
+void AtomicFile::finish() {
+  if (::fsync(number_) != 0) give_up("be flushed");
+  const int closed = ::close(number_);
+  number_ = -1;
+  if (closed != 0) give_up("be closed");
+  if (std::rename(name_.c_str(), target_.c_str()) != 0) give_up("be renamed into place");
+  kept_ = true;
+}
 
-  void rename() {
-    if (::fsync(number_) != 0) give_up("be flushed");
-    const int closed = ::close(number_);
-    number_ = -1;
-    if (closed != 0) give_up("be closed");
-    if (std::rename(name_.c_str(), target_.c_str()) != 0) give_up("be renamed into place");
-    kept_ = true;
-  }
-
- private:
-  [[noreturn]] void give_up(const char* what) const {
-    fail(fmt::format("cannot {}: {}", what, std::generic_category().message(errno)), target_,
-         "check the folder, its permissions and the free space");
-  }
-
-  std::string target_, name_;
-  int number_ = -1;
-  bool kept_ = false;
-};
-
-}  // namespace
+void AtomicFile::give_up(const char* what) const {
+  fail(fmt::format("cannot {}: {}", what, std::generic_category().message(errno)), target_,
+       "check the folder, its permissions and the free space");
+}
 
 void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts) {
-  TemporaryFile file(path);
+  AtomicFile file(path);
   for (const auto part : parts) file.write(part);
-  file.rename();
+  file.finish();
 }
 
 void write_file_atomically(const std::filesystem::path& path,

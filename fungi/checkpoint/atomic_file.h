@@ -7,9 +7,29 @@
 #include <filesystem>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace fungi {
+
+// A file that grows under the name "<path>.tmp" and takes its own name in finish(). Without that it
+// vanishes again, and an older file at `path` is untouched.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  void finish();  // last
+
+ private:
+  [[noreturn]] void give_up(const char* what) const;
+  std::string target_, name_;
+  int number_ = -1;
+  bool kept_ = false;
+};
 
 // Writes the parts one after the other into "<path>.tmp" beside the target and renames it. A file
 // left by a killed run has that very name, so repeating the write removes it. One writer per path.

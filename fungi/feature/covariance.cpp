@@ -41,7 +41,7 @@ struct Operand {
 }  // namespace
 
 Covariance::Covariance(size_t width, Products products)
-    : width_(width), products_(products), sum_(width, 0.0), scatter_(width, width) {
+    : width_(width), products_(products), sum_(width, 0.0) {
   if (width == 0) fail("expected at least one column, found none", "features", "");
   if (products_ == Products::automatic)
     products_ = best_isa() == Isa::amx ? Products::split_bf16 : Products::f32;
@@ -72,7 +72,10 @@ void Covariance::add(View<const float> rows, Pool& pool) {
 }
 
 void Covariance::take_block(View<const float> block, Pool& pool) {
-  if (columns_.rows() == 0) columns_ = Matrix<float>(width_, kBlockRows);
+  if (columns_.rows() == 0) {  // not before: a fit on few wide rows never comes here
+    columns_ = Matrix<float>(width_, kBlockRows);
+    scatter_ = Matrix<double>(width_, width_);
+  }
   transpose(block, pool);
   multiply(block.rows, pool);
   taken_ += block.rows;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "fungi/checkpoint/sha256.h"
 #include "fungi/feature/chunk_worker.h"
 #include "fungi/objective/factory.h"
 
@@ -225,6 +226,9 @@ StoreSpec Extractor::spec() const {
   if (s.projection) {
     settings["layer"] = s.backbone.layer()->name();
     settings["projection"] = {{"kind", to_string(s.projection->kind())}, {"rows", s.projection->rows()}};
+    // A matrix of the user's own is too large to be kept with the state: its name is, so that another one is noticed.
+    if (const Matrix<float>& m = s.options.projection_matrix; s.projection->kind() == ProjectionKind::matrix)
+      settings["projection"]["sha256"] = sha256(std::as_bytes(std::span(m.data(), m.rows() * m.cols())));
   }
   for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;
   const Preprocess& p = s.schedule[0].preprocess;
@@ -234,7 +238,7 @@ StoreSpec Extractor::spec() const {
   spec.precision = to_string(*b.precision);
   spec.isa = to_string(b.isa);
   spec.model_sha256 = s.backbone.sha256();
-  spec.model_path = s.backbone.source();
+  if (const auto& path = s.backbone.path(); !path.empty()) spec.model_path = std::filesystem::absolute(path).lexically_normal().string();
   nlohmann::json facts = nlohmann::json::object();
   for (const auto& [name, value] : describe(s.backbone.architecture())) facts[name] = value;
   spec.architecture = facts.dump();

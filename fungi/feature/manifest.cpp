@@ -132,6 +132,13 @@ size_t StoreManifest::rows() const {
   return sum;
 }
 
+std::vector<std::string> feature_names(const StoreSpec& spec) {
+  std::vector<std::string> names;
+  for (const StoreBlock& block : spec.blocks)
+    if (block.name.find("_factors_") == std::string::npos) names.push_back(block.name);
+  return names;
+}
+
 std::string to_json(const StoreManifest& m) {
   Json origins = Json::array(), classes = Json::array(), shards = Json::array();
   for (const StoreOrigin& o : m.origins)

@@ -72,6 +72,9 @@ struct StoreManifest {
   size_t rows() const;
 };
 
+// Names of the blocks that are features: all but kept factors.
+std::vector<std::string> feature_names(const StoreSpec& spec);
+
 std::string to_json(const StoreManifest& manifest);
 StoreManifest parse_manifest(const std::string& text, const std::string& place);
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "fungi/base/error.h"
@@ -18,16 +17,6 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
-
-void normalise_rows(View<float> rows) {
-  for (size_t i = 0; i < rows.rows; ++i) {
-    double sum = 0;
-    for (size_t j = 0; j < rows.cols; ++j) sum += double(rows(i, j)) * double(rows(i, j));
-    if (sum == 0) continue;
-    const double scale = 1 / std::sqrt(sum);
-    for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(double(rows(i, j)) * scale);
-  }
-}
 
 std::string names(const std::vector<StoreBlock>& blocks) {
   std::string text;
@@ -178,7 +167,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
       for (size_t i = begin; i < end; ++i) {
         std::copy_n(file.values.row(i - starts[shard]), block.width, part.row(i - begin));
       }
-      if (normalise) normalise_rows(part);
+      if (normalise) store::normalise_rows(part);
       column += block.width;
     }
   }

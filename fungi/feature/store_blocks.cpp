@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
@@ -39,6 +40,16 @@ StoreType type_of(const NpyFile& file) {
 }
 
 }  // namespace
+
+void normalise_rows(View<float> rows) {
+  for (size_t i = 0; i < rows.rows; ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < rows.cols; ++j) sum += double(rows(i, j)) * double(rows(i, j));
+    if (sum == 0) continue;
+    const double scale = 1 / std::sqrt(sum);
+    for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(double(rows(i, j)) * scale);
+  }
+}
 
 BlockFile open_block(const Path& path) {
   auto file = std::make_shared<NpyFile>(NpyFile::open(path));

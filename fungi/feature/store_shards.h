@@ -61,6 +61,9 @@ struct BlockFile {
 };
 BlockFile open_block(const Path& file);
 
+// Each row divided by its Euclidean norm, in f64; zero stays zero.
+void normalise_rows(View<float> rows);
+
 // Whether all block files of this shard hold `rows` rows of the right type and width.
 bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, size_t rows);
 

@@ -79,6 +79,12 @@ Metric Index::metric() const { return body_->metric; }
 size_t Index::rows() const { return body_->vectors().rows; }
 size_t Index::width() const { return body_->vectors().cols; }
 
+View<const float> Index::row(size_t row) const {
+  const size_t place = row < rows() ? body_->place(row) : rows();
+  if (place >= rows()) fail(fmt::format("asked for row {} of {}", row, rows()), "index", "");
+  return body_->vectors().slice(place, 1);
+}
+
 Index Index::build(View<const float> rows, const IndexOptions& options, Pool& pool) {
   search::check_search(rows, rows, 1, rows.rows);
   const search::ExactKey exact(options.metric, rows.cols);
@@ -181,6 +187,25 @@ double recall_against_exact(const Index& index, View<const float> rows, View<con
          "rows", "");
   return recall(index.search(queries, k, pool, options),
                 knn(rows, queries, k, pool, {.metric = index.metric()}));
+}
+
+double recall_of_rows(const Index& index, View<const float> rows,
+                      const std::vector<size_t>& queries, size_t k, Pool& pool,
+                      const SearchOptions& options) {
+  Matrix<float> asked(queries.size(), rows.cols);
+  for (size_t q = 0; q < queries.size(); ++q)
+    std::copy_n(rows.row(queries[q]), rows.cols, asked.row(q));
+  // One neighbour more than wanted, then the row itself goes; where copies of it came first, the
+  // last one goes.
+  const auto others = [&](const Neighbours& all) {
+    Neighbours out{Matrix<uint32_t>(queries.size(), k), Matrix<double>(queries.size(), k)};
+    for (size_t q = 0; q < queries.size(); ++q)
+      for (size_t b = 0, to = 0; b <= k && to < k; ++b)
+        if (all.index(q, b) != queries[q]) out.index(q, to++) = all.index(q, b);
+    return out;
+  };
+  return recall(others(index.search(asked, k + 1, pool, options)),
+                others(knn(rows, asked, k + 1, pool, {.metric = index.metric()})));
 }
 
 }  // namespace fungi

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
@@ -61,6 +62,8 @@ class Index {
   Neighbours search(View<const float> queries, size_t k, Pool& pool,
                     const SearchOptions& options = {}) const;
 
+  View<const float> row(size_t row) const;  // the vector it was built from, [1, width]
+
   struct Body;  // one per kind
 
  private:
@@ -74,5 +77,11 @@ double recall(const Neighbours& found, const Neighbours& exact);
 // Searches both ways over the given rows, which must be those the index was built from.
 double recall_against_exact(const Index& index, View<const float> rows, View<const float> queries,
                             size_t k, Pool& pool, const SearchOptions& options = {});
+
+// The same with some rows of the index as queries, none of which counts as its own neighbour.
+// k < rows.
+double recall_of_rows(const Index& index, View<const float> rows,
+                      const std::vector<size_t>& queries, size_t k, Pool& pool,
+                      const SearchOptions& options = {});
 
 }  // namespace fungi

@@ -27,6 +27,10 @@ struct IvfBody final : Index::Body {
         numbers(std::move(numbers_)) {}
 
   View<const float> vectors() const override { return rows.view(); }
+  size_t place(size_t row) const override {
+    const int32_t* first = numbers.view().data;
+    return size_t(std::find(first, first + numbers.view().rows, int32_t(row)) - first);
+  }
 
   void save_arrays(const Path& folder) const override {
     write_npy(folder / "centres.npy", npy_array(centres.view()));

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/feature/reopen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "fungi/checkpoint/checkpoint.h"
+#include "fungi/checkpoint/tensor_type.h"
+#include "fungi/feature/half.h"
+#include "fungi/feature/store_shards.h"
+#include "fungi/objective/factory.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Calls read(settings); what it does not find there is an Error.
+template <class Read>
+auto from_settings(const ExtractionRecord& record, const Read& read) {
+  try {
+    return read(json::parse(record.manifest.spec.settings));
+  } catch (const json::exception& e) {
+    fail(fmt::format("the settings do not say how the rows were made: {}", e.what()), record.place,
+         "only stores of 'fungi extract', or with the settings of Extractor::spec(), can be continued; extract again");
+  }
+}
+
+// The objectives in the order of the blocks: "embedding+kl+dino" without the first.
+std::vector<std::string> objective_names(const StoreManifest& manifest) {
+  std::vector<std::string> names;
+  const std::string& pipeline = manifest.spec.pipeline;
+  for (size_t plus = pipeline.find('+'); plus != std::string::npos;) {
+    const size_t next = pipeline.find('+', plus + 1);
+    names.push_back(pipeline.substr(plus + 1, next == std::string::npos ? next : next - plus - 1));
+    plus = next;
+  }
+  return names;
+}
+
+std::string kind_of(const std::string& objective) { return objective.substr(0, objective.find('_')); }
+
+// As make_objective() reads it, with every parameter.
+std::string specification(const std::string& name, const json& parameters) {
+  std::string text = name;
+  for (const auto& [key, value] : parameters.items())
+    text += fmt::format("{}{}={}", text.size() == name.size() ? ":" : ",", key, value.is_string() ? value.get<std::string>() : fmt::format("{}", value.get<double>()));
+  return text;
+}
+
+// The picture files of a query. The same file may come twice: ids only name random draws here.
+class QueryFiles final : public Dataset {
+ public:
+  QueryFiles(const std::vector<fs::path>& files, const KnowsId& known) : files_(files) {
+    for (const fs::path& file : files) ids_.push_back(query_id(file, known)), labels_.push_back(-1);
+  }
+  std::vector<uint8_t> read(size_t i) const override { return read_file_bytes(files_[i]); }
+
+ private:
+  const std::vector<fs::path>& files_;
+};
+
+// What the store's number type leaves of the rows.
+void round_to(StoreType type, View<float> rows) {
+  if (type == StoreType::float32) return;
+  for (size_t i = 0; i < rows.rows; ++i)
+    for (size_t j = 0; j < rows.cols; ++j) {
+      const uint16_t half = half_from_float(rows(i, j));
+      to_floats(DType::f16, reinterpret_cast<const std::byte*>(&half), 1, &rows(i, j));
+    }
+}
+
+}  // namespace
+
+ExtractionRecord extraction_record(const Store& store) { return extraction_record(store.manifest(), store.folder()); }
+
+ExtractionRecord extraction_record(StoreManifest manifest, const fs::path& folder) {
+  ExtractionRecord record{std::move(manifest), {}, folder.string()};
+  for (const StoreState& s : record.manifest.state) record.state.push_back({s.name, store::read_state(folder, s)});
+  return record;
+}
+
+BackboneOptions backbone_options(const ExtractionRecord& record) {
+  return from_settings(record, [&](const json& settings) {
+    BackboneOptions o;
+    const std::string& precision = record.manifest.spec.precision;
+    if (precision != "f32" && precision != "bf16") fail(fmt::format("expected the precision f32 or bf16, found '{}'", precision), record.place);
+    o.precision = precision == "f32" ? Precision::f32 : Precision::bf16;
+    const std::vector<std::string> objectives = objective_names(record.manifest);
+    o.layer = objectives.empty() ? "none" : settings.at("layer").get<std::string>();
+    for (const std::string& name : objectives) o.tokens |= kind_of(name) == "ibot";
+    if (settings.contains("stated"))
+      for (const auto& [key, value] : settings.at("stated").items()) o.stated_facts[key] = value.get<std::string>();
+    return o;
+  });
+}
+
+ExtractorOptions extractor_options(const ExtractionRecord& record) {
+  return from_settings(record, [&](const json& settings) {
+    ExtractorOptions o;
+    o.objectives.clear();
+    const std::vector<std::string> ours = fungi::objective_names();
+    for (const std::string& name : objective_names(record.manifest)) {
+      if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
+        fail(fmt::format("the rows were made with an objective '{}', which is none of this library", name), record.place,
+             "build the Extractor in the program that has it, and give it the store's state with restore()");
+      o.objectives.push_back(specification(name, settings.at("objectives").at(name)));
+    }
+    o.preset = parse_preset(settings.at("preset").get<std::string>());
+    o.seed = settings.at("seed").get<uint64_t>();
+    o.decode.exif_orientation = settings.at("exif_orientation").get<bool>();
+    o.decode.allow_truncated = settings.at("allow_truncated").get<bool>();
+    if (!o.objectives.empty()) {
+      o.projection = parse_projection(settings.at("projection").at("kind").get<std::string>());
+      o.projection_rows = settings.at("projection").at("rows").get<size_t>();
+    }
+    o.keep_factors = feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
+    for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
+    return o;
+  });
+}
+
+KnowsId knows_ids_of(const Store& store) {
+  auto ids = std::make_shared<std::unordered_set<std::string>>(store.ids().begin(), store.ids().end());
+  return [ids](std::string_view id) { return ids->contains(std::string(id)); };
+}
+
+std::string query_id(const fs::path& file, const KnowsId& known) {
+  if (known(file.string())) return file.string();
+  std::error_code ignored;  // then the path as it is
+  std::string end = fs::absolute(file, ignored).lexically_normal().string();
+  while (!end.empty()) {
+    if (known(end)) return end;
+    const size_t slash = end.find('/');
+    end.erase(0, slash == std::string::npos ? end.size() : slash + 1);
+  }
+  return file.string();
+}
+
+struct Reopened::State {
+  Backbone backbone;
+  Extractor extractor;
+  StoreSpec spec;
+
+  State(const fs::path& model, const ExtractionRecord& record, ExtractorOptions options, Pool& pool)
+      : backbone(Backbone::open(model, backbone_options(record), pool)), extractor(backbone, std::move(options), pool), spec(record.manifest.spec) {}
+};
+
+Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options) {
+  const StoreSpec& spec = record.manifest.spec;
+  if (spec.model_sha256.empty())
+    fail("the rows were made with weights that came from no file", record.place, "build the Extractor in the program that has them, and use restore()");
+  ExtractorOptions own = extractor_options(record);
+  if (own.projection == ProjectionKind::matrix) {
+    if (options.projection_matrix.empty())
+      fail("the rows were projected with a matrix of your own, which the store does not keep", record.place, "give the file with --given");
+    own.projection_matrix = std::move(options.projection_matrix);
+  }
+  const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
+  std::error_code ignored;  // then it is not there for us
+  if (!fs::exists(model, ignored))
+    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})", record.place, spec.model_sha256), model.string(),
+         "say where it is with -m");
+  // Before anything is built of it: another architecture would fail in ways that do not name the reason.
+  if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
+    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}", record.place, spec.model_sha256, found), model.string(),
+         "say with -m where the model of the rows is");
+  state_ = std::make_unique<State>(model, record, std::move(own), pool);
+  Extractor& extractor = state_->extractor;
+  for (const NamedMatrix& m : extractor.state())
+    if (std::none_of(record.state.begin(), record.state.end(), [&](const NamedMatrix& s) { return s.name == m.name; }))
+      fail(fmt::format("the state '{}' that the rows were made with is not there", m.name), record.place, "extract again; a program of yours must call StoreWriter::put_state");
+  if (!extractor.ready()) fail("the negatives or clusters that the rows were made with are not there", record.place, "extract again");
+  StoreSpec rebuilt = extractor.spec();
+  rebuilt.type = spec.type;
+  require_same(spec, rebuilt, record.place, "this version reads the settings in another way: use the one that made the rows, or extract again");
+}
+
+Reopened::Reopened(Reopened&&) noexcept = default;
+Reopened::~Reopened() = default;
+
+const Backbone& Reopened::backbone() const { return state_->backbone; }
+Extractor& Reopened::extractor() { return state_->extractor; }
+
+Matrix<float> Reopened::rows(const std::vector<fs::path>& files, const std::vector<StoreBlock>& blocks, const KnowsId& known) {
+  const QueryFiles queries(files, known);
+  std::vector<size_t> all(files.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  StoreRows computed = state_->extractor.extract(queries, all);
+  if (!computed.failures.empty()) {
+    const StoreFailure& f = computed.failures.front();
+    fail(f.reason, files[f.position].string(), "give a whole JPEG, PNG or WebP file");
+  }
+  size_t width = 0, column = 0;
+  for (const StoreBlock& b : blocks) width += b.width;
+  Matrix<float> out(files.size(), width);
+  for (const StoreBlock& b : blocks) {
+    const auto& known_blocks = state_->spec.blocks;
+    const auto at = std::find_if(known_blocks.begin(), known_blocks.end(), [&](const StoreBlock& k) { return k.name == b.name && k.width == b.width; });
+    if (at == known_blocks.end()) fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width), "features");
+    const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.begin())];
+    const View<float> part(out.data() + column, out.rows(), b.width, out.cols());
+    for (size_t i = 0; i < files.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
+    round_to(state_->spec.type, part);
+    store::normalise_rows(part);
+    column += b.width;
+  }
+  for (size_t i = 0; i < files.size(); ++i)
+    if (!std::all_of(out.row(i), out.row(i) + width, [](float v) { return std::isfinite(v); }))
+      fail("the features of this picture are not finite", files[i].string(), "leave it out, or use another precision");
+  return out;
+}
+
+}  // namespace fungi

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/search/feature_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/feature/store_files.h"
+#include "fungi/feature/store_shards.h"
+#include "fungi/search/index_body.h"
+#include "fungi/search/knn.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using search::Numbers;
+
+// Everything a folder may hold, of every kind of index.
+constexpr const char* kFiles[] = {"index.json",   "vectors.npy", "links.npy",   "upper_start.npy", "upper.npy", "entry.npy",   "centres.npy", "offsets.npy",
+                                  "numbers.npy", "pca.npz",     "store.json", "ids.npy",         "id_ends.npy", "labels.npy", "features.json"};
+
+// What was there is ours to replace only if it is an index, or what a killed build left of one, and nothing besides.
+void clear_folder(const fs::path& folder) {
+  fs::create_directories(folder);
+  if (fs::is_empty(folder)) return;
+  const bool marked = fs::exists(folder / "index.json") || fs::exists(folder / "features.json");
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path name = entry.path().extension() == store::kTemporary ? entry.path().stem() : entry.path().filename();
+    const bool ours = name == store::kState || std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+    if (!marked || !ours) fail(fmt::format("the folder holds other files than those of an index: {}", entry.path().filename().string()), folder.string(), "choose another folder");
+  }
+  for (const char* file : kFiles)
+    if (std::string_view(file) != "features.json") fs::remove(folder / file);
+  fs::remove_all(folder / store::kState);
+}
+
+}  // namespace
+
+struct FeatureIndex::State {
+  Matrix<float> rows;  // when built here: the exact kind borrows them, and recall() compares with them
+  std::optional<Index> index;
+  Reduction reduction;
+  ExtractionRecord record;
+  std::optional<Numbers<uint8_t>> ids;  // one after the other
+  std::optional<Numbers<int64_t>> id_ends, labels;
+
+  std::string_view id(size_t row) const {
+    const View<const int64_t> ends = id_ends->view();
+    const int64_t begin = row ? ends(row - 1, 0) : 0, end = ends(row, 0);
+    if (begin < 0 || end < begin || size_t(end) > ids->view().rows) fail("expected ascending ends of ids within ids.npy", record.place, "build the index again");
+    return {reinterpret_cast<const char*>(ids->view().data) + begin, size_t(end - begin)};
+  }
+};
+
+FeatureIndex::FeatureIndex() : state_(std::make_unique<State>()) {}
+FeatureIndex::FeatureIndex(FeatureIndex&&) noexcept = default;
+FeatureIndex::~FeatureIndex() = default;
+
+const Index& FeatureIndex::index() const { return *state_->index; }
+const Reduction& FeatureIndex::reduction() const { return state_->reduction; }
+const ExtractionRecord& FeatureIndex::record() const { return state_->record; }
+std::string FeatureIndex::id(size_t row) const { return std::string(state_->id(row)); }
+int64_t FeatureIndex::label(size_t row) const { return state_->labels->view()(row, 0); }
+
+std::string FeatureIndex::class_name(size_t row) const {
+  const int64_t number = label(row);
+  const std::vector<std::string>& classes = record().manifest.classes;
+  if (number < 0) return "";
+  return size_t(number) < classes.size() ? classes[size_t(number)] : std::to_string(number);
+}
+
+std::optional<size_t> FeatureIndex::find(std::string_view id) const {
+  for (size_t row = 0; row < index().rows(); ++row)
+    if (state_->id(row) == id) return row;
+  return std::nullopt;
+}
+
+FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& options, Pool& pool) {
+  if (store.rows() == 0) fail("expected rows to build an index of, found none", store.folder().string(), "extract some images first");
+  FeatureIndex built;
+  State& s = *built.state_;
+  s.record = extraction_record(store);
+  s.reduction = Reduction::fit(store, options.features, options.pca, pool);
+  s.rows = Matrix<float>(store.rows(), s.reduction.output_width());
+  s.reduction.each_part(store, pool, [&](size_t first, View<const float> part) { std::copy_n(part.data, part.rows * part.cols, s.rows.row(first)); });
+  s.index = Index::build(s.rows, options.index, pool);
+
+  size_t bytes = 0;
+  for (const std::string& id : store.ids()) bytes += id.size();
+  Matrix<uint8_t> ids(bytes, 1);
+  Matrix<int64_t> ends(store.rows(), 1), labels(store.rows(), 1);
+  size_t end = 0;
+  for (size_t i = 0; i < store.rows(); ++i) {
+    std::copy(store.ids()[i].begin(), store.ids()[i].end(), ids.data() + end);
+    ends(i, 0) = int64_t(end += store.ids()[i].size());
+    labels(i, 0) = store.labels()[i];
+  }
+  s.ids.emplace(std::move(ids)), s.id_ends.emplace(std::move(ends)), s.labels.emplace(std::move(labels));
+  return built;
+}
+
+void FeatureIndex::save(const fs::path& folder) const {
+  const State& s = *state_;
+  store::guarded([&] {
+    clear_folder(folder);
+    s.reduction.save(folder);  // its features.json marks the folder as ours from here on
+    fs::create_directories(folder / store::kState);
+  });
+  for (const NamedMatrix& m : s.record.state) write_file_atomically(folder / store::state_file(m.name), store::block_bytes(m.values, StoreType::float32));
+  write_npy(folder / "ids.npy", npy_array(s.ids->view().data, {s.ids->view().rows}));
+  write_npy(folder / "id_ends.npy", npy_array(s.id_ends->view().data, {s.id_ends->view().rows}));
+  write_npy(folder / "labels.npy", npy_array(s.labels->view().data, {s.labels->view().rows}));
+  s.index->save(folder);  // index.json is the last file: with it the folder is whole
+}
+
+FeatureIndex FeatureIndex::open(const fs::path& folder) {
+  FeatureIndex opened;
+  State& s = *opened.state_;
+  s.index = Index::open(folder);
+  s.reduction = Reduction::open(folder);
+  s.record = extraction_record(s.reduction.origin(), folder);
+  s.ids.emplace(NpyFile::open(folder / "ids.npy"));
+  s.id_ends.emplace(NpyFile::open(folder / "id_ends.npy"));
+  s.labels.emplace(NpyFile::open(folder / "labels.npy"));
+  const size_t rows = s.index->rows();
+  search::require_array(s.ids->view().cols == 1, folder / "ids.npy", "one column of bytes");
+  search::require_array(s.id_ends->view().rows == rows && s.id_ends->view().cols == 1, folder / "id_ends.npy", "one number per vector");
+  search::require_array(s.labels->view().rows == rows && s.labels->view().cols == 1, folder / "labels.npy", "one number per vector");
+  if (s.index->width() != s.reduction.output_width())
+    fail(fmt::format("expected vectors of {} columns as features.json has it, found {}", s.reduction.output_width(), s.index->width()), (folder / "vectors.npy").string(), "build the index again");
+  return opened;
+}
+
+double FeatureIndex::recall(size_t k, size_t sample, Pool& pool, const SearchOptions& options) const {
+  const State& s = *state_;
+  const size_t rows = s.index->rows(), count = std::min(sample, rows);
+  k = std::min(k, rows - 1);
+  if (s.index->kind() == IndexKind::exact || k == 0 || count == 0) return 1;
+  FUNGI_ASSERT(s.rows.rows() == rows);  // measured where it was built
+  std::vector<size_t> chosen(count);
+  for (size_t i = 0; i < count; ++i) chosen[i] = i * rows / count;
+  return recall_of_rows(*s.index, s.rows, chosen, k, pool, options);
+}
+
+bool is_index(const fs::path& folder) {
+  std::error_code ignored;  // what cannot be looked at is none
+  return fs::is_regular_file(folder / "index.json", ignored);
+}
+
+Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries, size_t k, Metric metric, Pool& pool) {
+  if (k == 0 || k > store.rows()) fail(fmt::format("expected k from 1 to {} rows, found k = {}", store.rows(), k), store.folder().string(), "use another k");
+  struct Found {
+    double value;
+    uint32_t row;
+  };
+  std::vector<std::vector<Found>> best(queries.rows);
+  const auto nearer = [&](const Found& x, const Found& y) {
+    if (x.value != y.value) return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
+    return x.row < y.row;
+  };
+  reduction.each_part(store, pool, [&](size_t first, View<const float> part) {
+    const Neighbours found = knn(part, queries, std::min(k, part.rows), pool, {.metric = metric});
+    for (size_t q = 0; q < queries.rows; ++q) {
+      for (size_t b = 0; b < found.index.cols(); ++b) best[q].push_back({found.value(q, b), uint32_t(first + found.index(q, b))});
+      std::sort(best[q].begin(), best[q].end(), nearer);
+      if (best[q].size() > k) best[q].resize(k);
+    }
+  });
+  Neighbours out{Matrix<uint32_t>(queries.rows, k), Matrix<double>(queries.rows, k)};
+  for (size_t q = 0; q < queries.rows; ++q)
+    for (size_t b = 0; b < k; ++b) out.index(q, b) = best[q][b].row, out.value(q, b) = best[q][b].value;
+  return out;
+}
+
+}  // namespace fungi

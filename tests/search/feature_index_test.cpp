@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indices of stores, searches of stores in parts, and the recall that is printed, each against a plain search in memory.
+#include "fungi/search/feature_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fungi/checkpoint/npy.h"
+#include "fungi/search/knn.h"
+#include "tests/feature/store_fixture.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Extraction;
+using test::Folder;
+
+// Ids are file names, and those may hold any byte.
+std::vector<StoreSample> odd_samples(size_t n) {
+  std::vector<StoreSample> samples;
+  for (size_t i = 0; i < n; ++i) samples.push_back({"dir \"é\"/\xff" + std::to_string(i), i % 4 ? int64_t(i % 3) : -1, ""});
+  return samples;
+}
+
+Extraction without_failures() {
+  Extraction extraction;
+  extraction.fails = [](const std::string&) { return false; };
+  return extraction;
+}
+
+bool same(View<const float> x, View<const float> y) {
+  return x.rows == y.rows && x.cols == y.cols && std::equal(x.data, x.data + x.rows * x.cols, y.data);
+}
+
+TEST(FeatureIndex, HoldsVectorsIdsLabelsAndStateOfTheStore) {
+  const Folder folder;
+  without_failures()(folder / "store", odd_samples(50));
+  const Store store = Store::open(folder / "store");
+  Pool pool(2);
+  for (IndexKind kind : {IndexKind::hnsw, IndexKind::ivf, IndexKind::exact})  // each replaces the one before
+    for (size_t dim : {size_t{4}, size_t{0}}) {
+      SCOPED_TRACE(std::string(to_string(kind)) + " " + std::to_string(dim));
+      FeatureIndex::build(store, {.features = "kl+embedding", .pca = dim, .index = {.kind = kind}}, pool).save(folder / "index");
+      const FeatureIndex opened = FeatureIndex::open(folder / "index");
+      FeatureSet set = store.load("kl+embedding");
+      if (dim) set.features = Pca::fit(set.features, dim, pool).transform(set.features, pool);
+      ASSERT_EQ(opened.index().rows(), 50u);
+      EXPECT_EQ(opened.reduction().features(), "kl+embedding");
+      for (size_t i = 0; i < 50; ++i) {
+        EXPECT_TRUE(same(opened.index().row(i), set.features.view().slice(i, 1)));
+        EXPECT_EQ(opened.id(i), store.ids()[i]);
+        EXPECT_EQ(opened.label(i), store.labels()[i]);
+        EXPECT_EQ(opened.class_name(i), store.class_name(i));
+        EXPECT_EQ(opened.find(store.ids()[i]), i);
+      }
+      EXPECT_FALSE(opened.find("nobody"));
+      EXPECT_THROW(opened.index().row(50), Error);
+      ASSERT_EQ(opened.record().state.size(), 1u);
+      EXPECT_TRUE(same(opened.record().state[0].values, store.state("kl-head")));
+      EXPECT_EQ(fs::exists(folder / "index/pca.npz"), dim > 0);
+      EXPECT_EQ(fs::exists(folder / "index/links.npy"), kind == IndexKind::hnsw) << "nothing stale stays";
+    }
+}
+
+TEST(FeatureIndex, DamageIsSeen) {
+  const Folder folder;
+  without_failures()(folder / "store", odd_samples(20));
+  const Store store = Store::open(folder / "store");
+  Pool pool(1);
+  const FeatureIndex built = FeatureIndex::build(store, {.pca = 3}, pool);
+  const auto damaged = [&](const char* part, const std::function<void()>& damage) {
+    built.save(folder / "index");
+    damage();
+    EXPECT_ERROR(part, FeatureIndex::open(folder / "index").id(1));
+  };
+  damaged("index.json", [&] { fs::remove(folder / "index/index.json"); });
+  damaged("features.json", [&] { test::write_file(folder / "index/features.json", "[]"); });
+  damaged("no block 'x'", [&] { test::write_file(folder / "index/features.json", R"({"format": "fungi vectors", "version": 1, "features": "x", "pca": true})"); });
+  damaged("version", [&] { test::write_file(folder / "index/features.json", R"({"format": "fungi vectors", "version": 2})"); });
+  damaged("pca.npz", [&] { fs::remove(folder / "index/pca.npz"); });
+  damaged("PCA of 5", [&] { test::write_file(folder / "index/features.json", R"({"format": "fungi vectors", "version": 1, "features": "embedding", "pca": true})"); });
+  damaged("kl-head", [&] { test::write_file(folder / "index/state/kl-head.npy", "something else"); });
+  damaged("labels.npy", [&] { write_npy(folder / "index/labels.npy", npy_array(std::vector<int64_t>(19))); });
+  damaged("ids.npy", [&] { write_npy(folder / "index/ids.npy", npy_array(std::vector<uint8_t>(3))); });
+  fs::create_directories(folder / "mine");
+  test::write_file(folder / "mine/letter.txt", "dear");
+  EXPECT_ERROR("other files", built.save(folder / "mine"));
+  EXPECT_EQ(test::read_file(folder / "mine/letter.txt"), "dear");
+}
+
+// Large enough that the store is read in two parts.
+TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
+  const Folder folder;
+  StoreSpec spec = test::example_spec();
+  spec.pipeline = "embedding", spec.blocks = {{"embedding", 1000}};
+  const size_t rows = 8500, width = 1000, unlike = 8490;
+  {
+    StoreWriter writer(folder / "store", spec, {.shard_size = 2000});
+    for (const StoreWork& work : writer.plan(odd_samples(rows), test::kClasses)) {
+      StoreRows computed;
+      computed.blocks.emplace_back(work.samples.size(), width);
+      for (size_t i = 0; i < work.samples.size(); ++i) {
+        const size_t same_as = work.samples[i] < unlike ? work.samples[i] : work.samples[i] - unlike;  // ties across the parts
+        for (size_t c = 0; c < width; ++c) computed.blocks[0](i, c) = float(mix64(same_as * width + c) >> 40) / float(1 << 24) - 0.5f;
+      }
+      writer.put(work, computed);
+    }
+    ASSERT_TRUE(writer.finish().complete);
+  }
+  const Store store = Store::open(folder / "store");
+  Pool pool(2);
+  const FeatureSet all = store.load();
+  size_t parts = 0;
+  const Reduction plain = Reduction::fit(store, "", 0, pool);
+  plain.each_part(store, pool, [&](size_t, View<const float>) { ++parts; });
+  ASSERT_EQ(parts, 2u);
+  for (Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
+    const Neighbours found = search_store(store, plain, all.features.view().slice(0, 7), 12, metric, pool), expected = knn(all.features, all.features.view().slice(0, 7), 12, pool, {.metric = metric});
+    for (size_t i = 0; i < 7 * 12; ++i) {
+      EXPECT_EQ(found.index.data()[i], expected.index.data()[i]);
+      EXPECT_EQ(found.value.data()[i], expected.value.data()[i]);
+    }
+  }
+  EXPECT_THROW(search_store(store, plain, all.features, rows + 1, Metric::euclidean, pool), Error);
+  const Reduction reduction = Reduction::fit(store, "", 3, pool);
+  const Matrix<float> expected = Pca::fit(all.features, 3, pool).transform(all.features, pool);
+  write_vectors(reduction, store, folder / "vectors.npy", pool);
+  EXPECT_TRUE(same(NpyFile::open(folder / "vectors.npy").read(), expected));
+}
+
+// The printed recall, counted by hand from full searches.
+TEST(FeatureIndex, RecallLeavesTheRowItselfOut) {
+  Pool pool(2);
+  const size_t n = 600, k = 7;
+  Matrix<float> rows(n, 12);
+  const RandomStream random(5, "recall");
+  for (size_t i = 0; i < n; ++i)
+    for (size_t c = 0; c < 12; ++c) rows(i, c) = float(random.normal((i % 20 == 1 ? i - 1 : i) * 12 + c));  // some copies
+  const Index index = Index::build(rows, {.kind = IndexKind::ivf, .lists = 60}, pool);
+  const SearchOptions poor{.probes = 1};
+  std::vector<size_t> queries;
+  for (size_t i = 0; i < n; i += 7) queries.push_back(i);
+  size_t hits = 0;
+  for (size_t q : queries) {
+    const Neighbours found = index.search(rows.view().slice(q, 1), k + 1, pool, poor);
+    std::vector<std::pair<double, size_t>> truth;
+    for (size_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (size_t c = 0; c < 12; ++c) sum += (double(rows(i, c)) - rows(q, c)) * (double(rows(i, c)) - rows(q, c));
+      if (i != q) truth.push_back({sum, i});
+    }
+    std::sort(truth.begin(), truth.end());
+    size_t taken = 0;
+    for (size_t b = 0; b <= k && taken < k; ++b) {
+      if (found.index(0, b) == q) continue;
+      ++taken;
+      for (size_t t = 0; t < k; ++t) hits += truth[t].second == found.index(0, b);
+    }
+  }
+  const double share = recall_of_rows(index, rows, queries, k, pool, poor);
+  EXPECT_DOUBLE_EQ(share, double(hits) / double(queries.size() * k));
+  EXPECT_LT(share, 0.95) << "one list of sixty must miss some";
+  EXPECT_DOUBLE_EQ(recall_of_rows(index, rows, queries, k, pool, {.probes = 60}), 1);
+}
+
+}  // namespace
+}  // namespace fungi
