@@ -207,7 +207,7 @@ TEST_F(Search, ClearRefusals) {
   }
 }
 
-TEST_F(Search, PcaWritesWhatKnnWouldUse) {
+TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
   extract("train", "--objectives kl");
   extract("test", "--objectives kl --like " + at("train"), "test");
   const Outcome fitted = run_fungi("pca " + at("train") + "/ " + at("test") + " --dim 5 --json -o " + at("reduced"));
