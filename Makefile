@@ -2,7 +2,7 @@
 # The front door. Everything real is in CMake; these targets install what is missing, build, and run.
 JOBS ?= $(shell nproc)
 
-.PHONY: all build test demo bench compare install-deps asan tsan generic install clean
+.PHONY: all build test test-browser demo bench compare install-deps asan tsan generic install clean
 
 all: build
 
@@ -15,6 +15,11 @@ build: install-deps
 
 test: build
 	@ctest --test-dir build -j$(JOBS) --output-on-failure --no-tests=error
+
+# Kept apart because the browser is larger than everything else together.
+test-browser: build
+	@tools/install_deps.sh browser
+	@ctest --test-dir build -R report.browser --output-on-failure --no-tests=error
 
 demo: build
 	@tools/demo.sh

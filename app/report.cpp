@@ -20,8 +20,10 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store extracted with --like TRAIN")->required();
   self->add_option("-o,--output", a->out, "The page")->capture_default_str();
-  self->add_option("--train-pictures", a->train_pictures, "Data set of TRAIN, for the grid of neighbours");
-  self->add_option("--test-pictures", a->test_pictures, "Data set of TEST");
+  auto* of_train = self->add_option("--train-pictures", a->train_pictures, "Data set of TRAIN, to show neighbours");
+  auto* of_test = self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
+  of_train->needs(of_test);
+  self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")->capture_default_str();
   self->add_option("-k", a->report.k, "Neighbours that vote")->capture_default_str();
   self->add_option("--pca", a->report.pca, "Shrink to so many columns where the rows allow it; 0 = never")->capture_default_str();
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str();

@@ -44,3 +44,7 @@ add_test(NAME examples.03_own_objective COMMAND example_03_own_objective ${tiny}
 # Every fungi command shown in a document works as shown.
 add_test(NAME house.documents COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_documents.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/fungi)
 set_tests_properties(house.documents PROPERTIES TIMEOUT 300)
+
+# The report in a real browser; skipped where there is none.
+add_test(NAME report.browser COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report/browser_test.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_SOURCE_DIR})
+set_tests_properties(report.browser PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
+# With the word "browser": also Chromium (350 MB), for the test that opens the report.
 set -euo pipefail
 
 packages=(
@@ -10,6 +11,7 @@ packages=(
   libopenblas-dev liblapacke-dev libhnswlib-dev libhdf5-dev
   libgtest-dev libbenchmark-dev
 )
+[ "${1:-}" = browser ] && packages+=(chromium)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of a self-contained page: escaped text, pictures as data, and small SVG charts. No scripts, nothing from outside.
+// The pieces of a self-contained page: escaped text, pictures as data, charts. Numbers stand in real tables, with bars as decoration, so
+// that they can be read aloud, copied and printed. Colours come from the style sheet (page.cpp), which knows light, dark and paper.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +13,31 @@
 
 namespace fungi::html {
 
+// For text and quoted attributes. Bytes that are no UTF-8 become U+FFFD: file names may hold any.
 std::string escape(std::string_view text);
+// The same, and lines may break after each "+": names of combinations are long.
+std::string breakable(std::string_view text);
 std::string base64(std::span<const uint8_t> bytes);
-// An <img> that carries its file; the type is told by the first bytes.
-std::string picture(std::span<const uint8_t> file, std::string_view title, std::string_view css_class);
 
-struct Bar {
-  std::string label;
-  double value = 0;        // may be negative; bars grow from zero
-  std::string text;        // printed beside it
-};
-std::string bars(const std::vector<Bar>& list, double smallest, double largest);
+// A cell with a bar from zero to the value, on an axis from min(low, 0) to high.
+std::string bar_cell(double value, double low, double high, std::string_view css_class = "");
 
-// Values in [0, 1], dark = 1, the number printed in each cell.
-std::string heat_map(const std::vector<std::string>& names, View<const double> values);
+// Values in [0, 1], darker = larger, the number printed in each cell.
+std::string heat_table(const std::vector<std::string>& names, View<const double> values);
 
 struct Line {
   std::string name;
-  std::vector<double> y;   // one per x
+  std::vector<double> y;  // one per x
 };
-std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines, std::string_view y_label);
+// The chart (two lines at most have styles) and the same numbers as a table.
+std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines, std::string_view x_label, std::string_view y_label);
 
-// Points [n, 2] coloured by class number.
-std::string scatter(View<const float> points, std::span<const int64_t> classes);
+// Points [n, 2], all those of a class one path; negative classes are left out. `names` of the classes are shown on hovering.
+std::string scatter(View<const float> points, std::span<const int64_t> classes, const std::vector<std::string>& names, std::string_view description);
+// The colours of scatter(), one button per class; the page's script lets it pick out a class.
+std::string legend(const std::vector<std::string>& names);
 
-// A whole page with our style around the body.
+// A whole page with our style and script around the body.
 std::string page(std::string_view title, std::string_view body);
 
 }  // namespace fungi::html

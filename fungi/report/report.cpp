@@ -4,172 +4,186 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "fungi/evaluate/cka.h"
-#include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/feature/pca.h"
+#include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
-#include "fungi/search/knn.h"
+#include "fungi/report/neighbours.h"
 
 namespace fungi {
 namespace {
 
-struct Result {
-  std::string features;
-  KnnScore score;
-  Neighbours neighbours;
+using report::Change;
+using report::Evaluation;
+using report::Result;
+
+const char* direction(double value) { return value > 0 ? "up" : value < 0 ? "down" : ""; }
+
+// A difference within two standard errors gets no colour: it may be chance.
+const char* direction(const Change& c) { return std::abs(c.share) > 2 * c.standard_error ? direction(c.share) : ""; }
+
+std::string points(const Change& c) { return fmt::format("{:+.2f} ± {:.2f}", 100 * c.share, 100 * c.standard_error); }
+
+std::string headline(const Evaluation& e, const ReportOptions& o, const std::string& model) {
+  const Change c = report::compare(e.plain().score.votes.predicted, e.full().score.votes.predicted, e.test.labels);
+  std::string out = fmt::format("<h1>What the gradients add</h1><p class=note>{} training rows, {} test rows, {} classes; nearest neighbours with k = {}, PCA to {} where it applies; model {}</p>",
+                                e.train.ids.size(), e.test.ids.size(), e.classes.size(), o.k, o.pca, html::escape(model));
+  out += fmt::format("<ul class=tiles><li><strong>{:.2f} %</strong><span>{}</span></li>", 100 * e.plain().score.accuracy, html::breakable(e.plain().features));
+  if (e.results.size() > 1)
+    out += fmt::format("<li><strong>{:.2f} %</strong><span>{}</span></li><li><strong class=\"{}\">{}</strong><span>points; {} rows gained, {} lost</span></li>", 100 * e.full().score.accuracy,
+                       html::breakable(e.full().features), direction(c), points(c), c.gained, c.lost);
+  return out + "</ul>";
+}
+
+std::string accuracy_section(const Evaluation& e) {
+  std::string out = fmt::format(
+      "<h2>Accuracy of every combination</h2><div class=scroll><table class=wide><caption>± of top-1 is the binomial standard error; ± of the change is paired, row by row; beyond two of them it is coloured. "
+      "Bold: one block more at a time.</caption><thead><tr><th scope=col>features</th><td class=bar></td><th scope=col>top-1 %</th><th scope=col>±</th><th scope=col>change to {}</th>"
+      "<th scope=col>mean per class %</th></tr></thead><tbody>",
+      html::escape(e.plain().features));
+  const double n = double(e.test.ids.size());
+  for (const Result& r : e.results) {
+    const double accuracy = r.score.accuracy;
+    const Change c = report::compare(e.plain().score.votes.predicted, r.score.votes.predicted, e.test.labels);
+    out += fmt::format("<tr class=\"{}\"><th scope=row>{}</th>{}<td>{:.2f}</td><td>{:.2f}</td><td class=\"{}\">{}</td><td>{:.2f}</td></tr>", r.step ? "steps" : "", html::breakable(r.features),
+                       html::bar_cell(100 * accuracy, 0, 100, r.features == e.plain().features ? "" : "grads"), 100 * accuracy, 100 * std::sqrt(accuracy * (1 - accuracy) / n),
+                       direction(c), &r == &e.plain() ? "" : points(c), 100 * r.score.mean_per_class);
+  }
+  return out + "</tbody></table></div>";
+}
+
+struct ClassRow {
+  std::string name;
+  double before = 0, after = 0;  // percent
+  size_t total = 0;
+  double change() const { return after - before; }
 };
 
-std::vector<std::string> block_names(const Store& store) {
-  std::vector<std::string> names;
-  for (const StoreBlock& b : store.manifest().spec.blocks)
-    if (b.name.find("_factors_") == std::string::npos) names.push_back(b.name);
-  return names;
+std::string class_table(const std::vector<ClassRow>& rows, size_t first, size_t last, double largest, const Evaluation& e) {
+  std::string out = fmt::format("<div class=scroll><table class=wide><thead><tr><th scope=col>class</th><td class=bar></td><th scope=col>change</th><th scope=col>{} %</th><th scope=col>with gradients %</th>"
+                                "<th scope=col>test rows</th></tr></thead><tbody>", html::escape(e.plain().features));
+  for (size_t i = first; i < last; ++i)
+    out += fmt::format("<tr><th scope=row>{}</th>{}<td>{:+.1f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{}</td></tr>", html::escape(rows[i].name),
+                       html::bar_cell(rows[i].change(), -largest, largest, direction(rows[i].change())), rows[i].change(), rows[i].before, rows[i].after, rows[i].total);
+  return out + "</tbody></table></div>";
 }
 
-struct Rows {
-  Matrix<float> train, test;
-};
-
-Rows load(const Store& train, const Store& test, const std::string& features, size_t pca, Pool& pool) {
-  Rows rows{train.load(features).features, test.load(features).features};
-  if (Pca::applies(pca, rows.train.rows(), rows.train.cols())) {
-    const Pca fitted = Pca::fit(rows.train, pca, pool);
-    rows = {fitted.transform(rows.train, pool), fitted.transform(rows.test, pool)};
-  }
-  return rows;
-}
-
-std::string accuracy_section(const std::vector<Result>& results) {
-  std::string table = "<table><tr><th>features</th><th>top-1 %</th><th>mean per class %</th></tr>";
-  std::vector<html::Bar> bars;
-  for (const Result& r : results) {
-    table += fmt::format("<tr><td>{}</td><td>{:.2f}</td><td>{:.2f}</td></tr>", html::escape(r.features), 100 * r.score.accuracy, 100 * r.score.mean_per_class);
-    bars.push_back({r.features, 100 * r.score.accuracy, fmt::format("{:.2f}", 100 * r.score.accuracy)});
-  }
-  return "<h2>Nearest-neighbour accuracy</h2>" + html::bars(bars, 0, 100) + table + "</table>";
-}
-
-std::string class_section(const Result& plain, const Result& full, Labels targets, const std::vector<std::string>& classes) {
-  const auto before = accuracy_by_class(plain.score.votes.predicted, targets), after = accuracy_by_class(full.score.votes.predicted, targets);
-  std::vector<html::Bar> bars;
+std::string class_section(const Evaluation& e) {
+  constexpr size_t kEnds = 12;
+  const auto before = accuracy_by_class(e.plain().score.votes.predicted, e.test.labels), after = accuracy_by_class(e.full().score.votes.predicted, e.test.labels);
+  std::vector<ClassRow> rows;
+  double largest = 1;
   for (size_t i = 0; i < before.size(); ++i) {
-    const double change = 100 * (double(after[i].correct) - double(before[i].correct)) / double(before[i].total);
-    const auto label = size_t(before[i].label);
-    bars.push_back({label < classes.size() ? classes[label] : std::to_string(label), change, fmt::format("{:+.1f}", change)});
+    const double share = 100 / double(before[i].total);
+    rows.push_back({e.classes[size_t(before[i].label)], share * double(before[i].correct), share * double(after[i].correct), before[i].total});
+    largest = std::max(largest, std::abs(rows.back().change()));
   }
-  std::stable_sort(bars.begin(), bars.end(), [](const auto& x, const auto& y) { return x.value > y.value; });
-  if (bars.size() > 24) bars.erase(bars.begin() + 12, bars.end() - 12);
-  double low = 0, high = 1;
-  for (const auto& b : bars) low = std::min(low, b.value), high = std::max(high, b.value);
-  return fmt::format("<h2>Change per class</h2><p class=note>points of accuracy, {} against {}</p>", html::escape(full.features), html::escape(plain.features)) + html::bars(bars, low, high);
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.change() > y.change(); });
+  std::string out = fmt::format("<h2>Gains and losses per class</h2><p class=note>points of accuracy, {} against {}</p>", html::breakable(e.full().features), html::escape(e.plain().features));
+  if (rows.size() <= 2 * kEnds + 6) return out + class_table(rows, 0, rows.size(), largest, e);
+  out += fmt::format("<h3>The {} largest gains</h3>", kEnds) + class_table(rows, 0, kEnds, largest, e);
+  out += fmt::format("<h3>The {} largest losses</h3>", kEnds) + class_table(rows, rows.size() - kEnds, rows.size(), largest, e);
+  return out + fmt::format("<details><summary>The {} classes between</summary>", rows.size() - 2 * kEnds) + class_table(rows, kEnds, rows.size() - kEnds, largest, e) + "</details>";
 }
 
-std::string few_shot_section(const Store& train, const Store& test, const std::vector<std::string>& features, Labels train_labels, Labels targets, const ReportOptions& o, Pool& pool) {
-  const Classes classes = classes_of(train_labels);
+std::string few_shot_section(const Store& train, const Store& test, const Evaluation& e, const ReportOptions& o, Pool& pool) {
+  const Classes classes = classes_of(e.train.labels);
   const size_t smallest = *std::min_element(classes.sizes.begin(), classes.sizes.end());
   std::vector<size_t> shots;
   std::vector<std::string> names;
-  for (size_t s : {1u, 2u, 5u, 10u, 20u, 50u})
+  for (const size_t s : {1u, 2u, 5u, 10u, 20u, 50u})
     if (s <= smallest) shots.push_back(s), names.push_back(std::to_string(s));
-  if (shots.size() < 2) return "";
+  if (shots.size() < 2) return "<h2>With few labels</h2><p class=note>left out: a class has fewer than two training rows</p>";
   std::vector<html::Line> lines;
-  for (const std::string& f : {features.front(), features.back()}) {
+  for (const std::string& f : {e.plain().features, e.full().features}) {
     html::Line line{f, {}};
     const Matrix<float> x = train.load(f).features, y = test.load(f).features;
-    for (size_t s : shots) {
-      const auto rows = first_per_class(train_labels, s);
-      const Matrix<float> few = gather(x.view(), rows);
-      line.y.push_back(100 * classify(few, gather(train_labels, rows), y, targets, {.k = std::min(o.k, s)}, pool).accuracy);
+    for (const size_t s : shots) {
+      const auto rows = first_per_class(e.train.labels, s);
+      line.y.push_back(100 * classify(gather(x.view(), rows), gather(e.train.labels, rows), y, e.test.labels, {.k = std::min(o.k, s)}, pool).accuracy);
     }
     lines.push_back(line);
   }
-  return "<h2>With few labels</h2>" + html::line_chart(names, lines, "top-1 % against training rows per class (no PCA, k = at most the rows per class)");
+  return "<h2>With few labels</h2>" + html::line_chart(names, lines, "training rows per class", fmt::format("top-1 %; the first rows of each class, no PCA, k = rows per class, at most {}", o.k));
 }
 
-std::string neighbour_row(const Result& r, size_t query, Labels train_labels, int64_t target, const Dataset& pictures, const std::unordered_map<std::string, size_t>& place,
-                          const std::vector<std::string>& ids, size_t shown) {
-  std::string out = fmt::format("<div class=row><span class=who>{}</span>", html::escape(r.features == "embedding" ? r.features : "with gradients"));
-  for (size_t i = 0; i < std::min<size_t>(shown, r.neighbours.index.cols()); ++i) {
-    const size_t row = r.neighbours.index(query, i);
-    const auto found = place.find(ids[row]);
-    if (found != place.end()) out += html::picture(pictures.read(found->second), ids[row], train_labels[row] == target ? "good" : "bad");
+std::string cka_section(const Store& test, const Evaluation& e, Pool& pool) {
+  std::vector<FeatureSet> sets;
+  std::vector<View<const float>> views;
+  for (const std::string& b : e.blocks) sets.push_back(test.load(b));
+  for (const FeatureSet& s : sets) views.push_back(s.features);
+  return "<h2>Similarity of the blocks</h2><p class=note>linear CKA on the test rows; 1 = the same up to rotation and scale</p>" + html::heat_table(e.blocks, linear_cka(views, pool));
+}
+
+std::string map_section(const Store& test, const Evaluation& e, Pool& pool) {
+  constexpr size_t kMostPoints = 4000, kMostNames = 40;
+  const size_t every = (e.test.ids.size() + kMostPoints - 1) / kMostPoints;
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < e.test.ids.size(); i += every) chosen.push_back(i);
+  std::string figures;
+  for (const std::string& f : {e.plain().features, e.full().features}) {
+    const Matrix<float> rows = gather(test.load(f).features.view(), chosen);
+    if (!Pca::applies(2, rows.rows(), rows.cols())) return "<h2>Map of the test rows</h2><p class=note>left out: it needs more than two rows and columns</p>";
+    const Pca pca = Pca::fit(rows, 2, pool);
+    const double shown = 100 * double(pca.explained_variance()[0] + pca.explained_variance()[1]) / double(pca.total_variance());
+    figures += fmt::format("<figure>{}<figcaption>{}; {:.0f} % of the variance</figcaption></figure>",
+                           html::scatter(pca.transform(rows, pool), gather(e.test.labels, chosen), e.classes, "Test rows in two dimensions, " + f), html::breakable(f), shown);
   }
-  return out + "</div>";
+  return fmt::format("<h2>Map of the test rows</h2><p class=note>first two principal components{}; colours are classes{}</p>{}<div class=two>{}</div>",
+                     every > 1 ? fmt::format(" of {} rows, evenly chosen", chosen.size()) : "", e.classes.size() <= kMostNames ? ", press one to pick it out" : ", named on hovering",
+                     e.classes.size() <= kMostNames ? html::legend(e.classes) : "", figures);
 }
 
-std::unordered_map<std::string, size_t> places(const Dataset& data) {
-  std::unordered_map<std::string, size_t> map;
-  for (size_t i = 0; i < data.size(); ++i) map[data.id(i)] = i;
-  return map;
+std::string setting(std::string_view name, std::string_view value) { return fmt::format("<tr><th scope=row>{}</th><td>{}</td></tr>", html::escape(name), html::escape(value)); }
+
+std::string value_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  if (!value.is_array()) return value.dump();
+  std::string list;
+  for (const auto& inner : value) list += (list.empty() ? "" : ", ") + value_text(inner);
+  return list;
 }
 
-std::string grid_section(const Result& plain, const Result& full, const FeatureSet& train, const FeatureSet& test, Labels targets, const Dataset& train_pictures, const Dataset& test_pictures,
-                         const ReportOptions& o) {
-  if (train_pictures.kind() == DatasetKind::cifar || train_pictures.kind() == DatasetKind::idx) return "";  // raw records are no image files
-  std::vector<size_t> chosen;  // first where the two disagree: that is where the gradients matter
-  for (bool disagree : {true, false})
-    for (size_t i = 0; i < test.ids.size() && chosen.size() < o.queries; ++i) {
-      const bool differ = (plain.score.votes.predicted[i] == targets[i]) != (full.score.votes.predicted[i] == targets[i]);
-      if (differ == disagree && (disagree || i % std::max<size_t>(1, test.ids.size() / o.queries) == 0)) chosen.push_back(i);
-    }
-  const auto train_place = places(train_pictures), test_place = places(test_pictures);
-  std::string out = "<h2>Neighbours</h2><p class=note>left: the query; green: same class, red: another. Queries on which the two kinds of features disagree come first.</p>";
-  for (size_t q : chosen) {
-    const auto found = test_place.find(test.ids[q]);
-    if (found == test_place.end()) continue;
-    out += "<div class=query><div class=row>" + html::picture(test_pictures.read(found->second), test.ids[q], "") + fmt::format("<b>{}</b></div>", html::escape(test.ids[q]));
-    for (const Result* r : {&plain, &full}) out += neighbour_row(*r, q, train.labels, targets[q], train_pictures, train_place, train.ids, o.shown_neighbours);
-    out += "</div>";
+// Every value of a JSON object under its path, e.g. "objectives.dino.width".
+void flatten(const nlohmann::json& value, const std::string& path, std::string& rows) {
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) flatten(inner, path.empty() ? key : path + "." + key, rows);
+  } else {
+    rows += setting(path, value_text(value));
   }
-  return out;
 }
 
-std::string map_section(const Store& test, const std::vector<std::string>& features, Labels targets, Pool& pool) {
-  std::string out = "<h2>Map of the test rows</h2><p class=note>first two principal components; colours are classes</p><div class=two>";
-  for (const std::string& f : {features.front(), features.back()}) {
-    const Matrix<float> rows = test.load(f).features;
-    if (!Pca::applies(2, rows.rows(), rows.cols())) return "";
-    out += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>", html::scatter(Pca::fit(rows, 2, pool).transform(rows, pool), targets), html::escape(f));
-  }
-  return out + "</div>";
+std::string settings_section(const Store& train, const Store& test, const ReportOptions& o) {
+  const StoreManifest& m = train.manifest();
+  std::string rows;
+  for (const auto& [name, store] : {std::pair("training store", &train), std::pair("test store", &test)})
+    rows += setting(name, fmt::format("{}: {} rows, {} failed", store->folder().string(), store->rows(), store->manifest().failed));
+  rows += setting("evaluation", fmt::format("k = {}, uniform votes, Euclidean distance, PCA {}", o.k, o.pca));
+  rows += setting("model", m.spec.model_path) + setting("sha256", m.spec.model_sha256) + setting("precision", m.spec.precision);
+  for (const StoreOrigin& origin : m.origins) rows += setting("made by", fmt::format("fungi {} on {}", origin.version, origin.isa));
+  flatten(nlohmann::json::parse(m.spec.settings), "", rows);
+  flatten(nlohmann::json::parse(m.spec.architecture), "model", rows);
+  return "<h2>Settings</h2><div class=scroll><table class=settings><tbody>" + rows + "</tbody></table></div>";
 }
 
 }  // namespace
 
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures, const Dataset* test_pictures, const ReportOptions& o, Pool& pool) {
-  const std::vector<std::string> blocks = block_names(train);
-  std::vector<std::string> combinations;
-  for (const std::string& b : blocks) combinations.push_back(combinations.empty() ? b : combinations.back() + "+" + b);
-  const FeatureSet train_rows = train.load(blocks.front()), test_rows = test.load(blocks.front());
-  const std::vector<int64_t> targets = align_labels(train_rows.classes, test_rows);
-  std::vector<Result> results;
-  for (const std::string& f : combinations) {
-    const Rows rows = load(train, test, f, o.pca, pool);
-    Neighbours n = knn(rows.train, rows.test, std::min(o.k, rows.train.rows()), pool);
-    KnnScore score = score_votes(vote(n, train_rows.labels), train_rows.labels, targets);
-    results.push_back({f, std::move(score), std::move(n)});
+  const Evaluation e = report::evaluate(train, test, o, pool);
+  std::string body = headline(e, o, train.manifest().spec.model_path) + accuracy_section(e);
+  if (e.results.size() > 1) {
+    body += class_section(e) + few_shot_section(train, test, e, o, pool);
+    body += "<h2>Neighbours, embedding beside gradients</h2>";
+    body += train_pictures && test_pictures ? report::neighbour_cards(e, train, *train_pictures, *test_pictures, o) : "<p class=note>left out: the report was made without the pictures</p>";
+    body += cka_section(test, e, pool) + map_section(test, e, pool);
   }
-  std::vector<FeatureSet> sets;
-  std::vector<View<const float>> views;
-  for (const std::string& b : blocks) sets.push_back(test.load(b));
-  for (const FeatureSet& s : sets) views.push_back(s.features);
-
-  std::string body = fmt::format("<h1>What the gradients add</h1><p class=note>{} training rows, {} test rows, {} classes; k = {}, PCA {} where it applies; model {}</p>", train.rows(), test.rows(),
-                                 train_rows.classes.size(), o.k, o.pca, html::escape(train.manifest().spec.model_path));
-  body += accuracy_section(results);
-  if (results.size() > 1) {
-    body += class_section(results.front(), results.back(), targets, train_rows.classes);
-    body += few_shot_section(train, test, combinations, train_rows.labels, targets, o, pool);
-    if (train_pictures && test_pictures) body += grid_section(results.front(), results.back(), train_rows, test_rows, targets, *train_pictures, *test_pictures, o);
-    body += "<h2>Similarity of the blocks</h2><p class=note>linear CKA on the test rows: 1 = the same up to rotation and scale</p>" + html::heat_map(blocks, linear_cka(views, pool));
-    body += map_section(test, combinations, targets, pool);
-  }
-  body += fmt::format("<h2>Settings</h2><pre>{}</pre>", html::escape(to_text(describe_store(train.folder(), 0))));
-  return html::page("fungi report", body);
+  return html::page("fungi report", body + settings_section(train, test, o));
 }
 
 }  // namespace fungi

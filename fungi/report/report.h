@@ -15,11 +15,11 @@ namespace fungi {
 struct ReportOptions {
   size_t k = 20;
   size_t pca = 512;
-  size_t queries = 10;           // in the grid of neighbours
+  size_t queries = 12;           // shown with their neighbours
   size_t shown_neighbours = 8;
 };
 
-// Pictures are optional; without them the grid of neighbours is left out. They must be the data sets the stores were made from.
+// Pictures are optional; without them the neighbours are left out. They must be the data sets the stores were made from.
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures, const Dataset* test_pictures,
                         const ReportOptions& options, Pool& pool);
 

@@ -2,11 +2,19 @@
 // The page: well-formed, self-contained, with the numbers of the evaluation; small pieces against known values.
 #include "fungi/report/report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
+#include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
+#include "fungi/report/neighbours.h"
+#include "fungi/report/thumbnail.h"
 #include "tests/support/command.h"
 
 namespace fungi {
@@ -24,6 +32,84 @@ TEST(Html, Base64AsInTheStandard) {  // RFC 4648
 
 TEST(Html, EscapesText) { EXPECT_EQ(html::escape("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;"); }
 
+TEST(Html, BytesThatAreNoTextAreReplaced) {  // Unicode 15, table 3-8 and its neighbours: one mark per byte that begins no character
+  EXPECT_EQ(html::escape("gr\xc3\xbcn \xf0\x9f\x8d\x84"), "gr\xc3\xbcn \xf0\x9f\x8d\x84");
+  EXPECT_EQ(html::escape("a\xff"), "a\uFFFD");
+  EXPECT_EQ(html::escape("\xc0\xaf"), "\uFFFD\uFFFD");            // overlong
+  EXPECT_EQ(html::escape("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate
+  EXPECT_EQ(html::escape("\xe2\x82"), "\uFFFD\uFFFD");            // cut short
+  EXPECT_EQ(html::escape(std::string_view("\0\x1b", 2)), "\uFFFD\uFFFD");
+}
+
+TEST(Html, BarsGrowFromZero) {
+  EXPECT_NE(html::bar_cell(25, 0, 100).find("left:0.0%;width:25.0%"), std::string::npos);
+  EXPECT_NE(html::bar_cell(-5, -10, 10).find("left:25.0%;width:25.0%"), std::string::npos) << html::bar_cell(-5, -10, 10);
+  EXPECT_NE(html::bar_cell(10, -10, 10).find("left:50.0%;width:50.0%"), std::string::npos);
+}
+
+TEST(Thumbnail, IsTheCentreSquareShrunkAndNeverGrown) {
+  Image wide{60, 20, std::vector<uint8_t>(60 * 20 * 3)};
+  for (size_t y = 0; y < 20; ++y)
+    for (size_t x = 0; x < 60; ++x)
+      for (size_t c = 0; c < 3; ++c) wide.rgb[3 * (y * 60 + x) + c] = x >= 20 && x < 40 ? 200 : 0;
+  for (const auto& [side, expected] : {std::pair<size_t, size_t>{10, 10}, {500, 20}}) {
+    const Image small = decode_image(thumbnail(wide, side), "thumbnail");
+    EXPECT_EQ(small.width, expected);
+    EXPECT_EQ(small.height, expected);
+    for (const uint8_t v : small.rgb) EXPECT_NEAR(v, 200, 6);  // nothing of the dark sides
+  }
+}
+
+TEST(Evaluation, EveryCombinationFewerBlocksFirst) {
+  EXPECT_EQ(report::combinations({"e", "k", "d"}), (std::vector<std::string>{"e", "k", "d", "e+k", "e+d", "k+d", "e+k+d"}));
+  EXPECT_EQ(report::combinations({"e", "a", "b", "c", "d"}), (std::vector<std::string>{"e", "a", "b", "c", "d", "e+a", "e+a+b", "e+a+b+c", "e+a+b+c+d"}));
+}
+
+TEST(Evaluation, ChangeIsPaired) {
+  const std::vector<int64_t> targets(10, 1), before{1, 1, 1, 1, 1, 0, 0, 0, 0, 0}, after{1, 1, 1, 1, 0, 1, 1, 1, 0, 0};
+  const report::Change c = report::compare(before, after, targets);
+  EXPECT_EQ(c.gained, 3u);
+  EXPECT_EQ(c.lost, 1u);
+  std::vector<double> d{0, 0, 0, 0, -1, 1, 1, 1, 0, 0};  // the plain formula on the differences
+  double mean = 0, variance = 0;
+  for (const double x : d) mean += x / 10;
+  for (const double x : d) variance += (x - mean) * (x - mean) / 10;
+  EXPECT_DOUBLE_EQ(c.share, mean);
+  EXPECT_NEAR(c.standard_error, std::sqrt(variance / 10), 1e-15);
+}
+
+// Rows of four kinds, so many of each; the two results are told apart by what they predict.
+report::Evaluation four_kinds(size_t gained, size_t lost, size_t right, size_t wrong) {
+  report::Evaluation e;
+  e.results.resize(2);
+  const auto add = [&](size_t count, int64_t before, int64_t after) {
+    for (size_t i = 0; i < count; ++i) {
+      e.test.ids.push_back(std::to_string(e.test.ids.size()));
+      e.test.labels.push_back(1);
+      e.results[0].score.votes.predicted.push_back(before);
+      e.results[1].score.votes.predicted.push_back(after);
+    }
+  };
+  add(gained, 0, 1), add(lost, 1, 0), add(right, 1, 1), add(wrong, 0, 0);
+  return e;
+}
+
+TEST(Neighbours, QueriesShowGainsAndLossesAlike) {
+  const auto counts = [](const report::Evaluation& e, size_t asked) {
+    std::array<size_t, 4> n{};
+    std::set<size_t> rows;
+    for (const report::Query& q : report::choose_queries(e, asked)) ++n[size_t(q.kind)], rows.insert(q.row);
+    EXPECT_EQ(rows.size(), n[0] + n[1] + n[2] + n[3]) << "no row twice";
+    return n;
+  };
+  using Counts = std::array<size_t, 4>;
+  EXPECT_EQ(counts(four_kinds(50, 30, 100, 100), 12), (Counts{6, 6, 0, 0}));
+  EXPECT_EQ(counts(four_kinds(50, 2, 100, 100), 12), (Counts{10, 2, 0, 0}));
+  EXPECT_EQ(counts(four_kinds(1, 50, 100, 100), 12), (Counts{1, 11, 0, 0}));
+  EXPECT_EQ(counts(four_kinds(2, 2, 100, 100), 12), (Counts{2, 2, 4, 4}));
+  EXPECT_EQ(counts(four_kinds(1, 0, 2, 0), 12), (Counts{1, 0, 2, 0}));
+}
+
 TEST(Report, IsOneSelfContainedPage) {
   const test::TemporaryFolder folder;
   const std::string model = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 --objectives kl dino:width=16 ";
@@ -34,14 +120,27 @@ TEST(Report, IsOneSelfContainedPage) {
   const auto outcome = test::run_fungi("report " + train + " " + test + " -k 3 -o " + page_file + " --train-pictures " + data + " --test-pictures " + data);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const std::string page = test::read_text(page_file);
-  for (const char* section : {"Nearest-neighbour accuracy", "Change per class", "With few labels", "Neighbours", "Similarity of the blocks", "Map of the test rows", "Settings", "embedding+kl+dino"})
+  for (const char* section : {"Accuracy of every combination", "Gains and losses per class", "With few labels", "Neighbours, embedding beside gradients", "Similarity of the blocks", "Map of the test rows",
+                              "Settings", "embedding+<wbr>kl+<wbr>dino", "kl+<wbr>dino</th>", "objectives.dino.width"})
     EXPECT_NE(page.find(section), std::string::npos) << section;
-  EXPECT_EQ(page.find("http"), std::string::npos) << "nothing may come from outside";
-  EXPECT_EQ(page.find("<script"), std::string::npos);
-  for (const char* tag : {"div", "svg", "table", "figure", "p", "h2", "pre"}) {  // every opened element is closed
-    const auto count = [&](const std::string& pattern) { const std::regex r(pattern); return std::distance(std::sregex_iterator(page.begin(), page.end(), r), std::sregex_iterator()); };
+  EXPECT_EQ(page.find("http:"), std::string::npos) << "nothing may come from outside";
+  EXPECT_EQ(page.find("https:"), std::string::npos);
+  const auto count = [&](const std::string& pattern) { const std::regex r(pattern); return std::distance(std::sregex_iterator(page.begin(), page.end(), r), std::sregex_iterator()); };
+  for (const char* tag : {"div", "svg", "table", "figure", "p", "h2", "h3", "ul", "li", "tr", "th", "td", "main", "script", "button"})  // every opened element is closed
     EXPECT_EQ(count(std::string("<") + tag + "[ >]"), count(std::string("</") + tag + ">")) << tag;
-  }
+  EXPECT_EQ(count("<img "), count("<img alt=\"[^\"]+\"")) << "every picture is described";
+  EXPECT_EQ(count("<img "), 12 + 12 * 2 * 3) << "a query and three neighbours by two kinds of features, twelve times";
+  EXPECT_EQ(count("<svg [^>]*role=img"), count("<svg [^>]*role=img aria-label=\"[^\"]+\""));
+
+  // The numbers are those of the knn verb.
+  for (const auto& row : nlohmann::json::parse(test::run_fungi("knn " + train + " " + test + " -k 3 --all-combinations --json").out))
+    EXPECT_NE(page.find(fmt::format("<td>{:.2f}</td><td>{:.2f}</td>", 100 * row["accuracy"].get<double>(), 100 * row["standard_error"].get<double>())), std::string::npos) << row;
+
+  // Other pictures than those of the store, or only half of them.
+  const auto others = test::run_fungi("report " + train + " " + test + " -o " + page_file + " --train-pictures " FUNGI_SOURCE_DIR "/demo/images/train --test-pictures " + data);
+  EXPECT_EQ(others.status, 1);
+  EXPECT_NE(others.err.find("the pictures do not"), std::string::npos) << others.err;
+  EXPECT_EQ(test::run_fungi("report " + train + " " + test + " --train-pictures " + data).status, 2);
 }
 
 }  // namespace

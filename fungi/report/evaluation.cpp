@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/report/evaluation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "fungi/feature/pca.h"
+#include "fungi/search/knn.h"
+
+namespace fungi::report {
+namespace {
+
+std::string joined(const std::vector<std::string>& blocks, size_t mask) {
+  std::string name;
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (mask >> i & 1) name += (name.empty() ? "" : "+") + blocks[i];
+  return name;
+}
+
+std::string first_blocks(const std::vector<std::string>& blocks, size_t count) { return joined(blocks, (size_t{1} << count) - 1); }
+
+}  // namespace
+
+std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
+  std::vector<std::string> list;
+  if (blocks.size() > 4) {
+    list = blocks;
+    for (size_t n = 2; n <= blocks.size(); ++n) list.push_back(list[n == 2 ? 0 : list.size() - 1] + "+" + blocks[n - 1]);
+    return list;
+  }
+  for (int count = 1; count <= int(blocks.size()); ++count)
+    for (size_t mask = 1; mask < size_t{1} << blocks.size(); ++mask)
+      if (std::popcount(mask) == count) list.push_back(joined(blocks, mask));
+  return list;
+}
+
+Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& o, Pool& pool) {
+  Evaluation e;
+  for (const StoreBlock& b : train.manifest().spec.blocks)
+    if (b.name.find("_factors_") == std::string::npos) e.blocks.push_back(b.name);
+  e.train = train.load(e.blocks.front());
+  e.test = test.load(e.blocks.front());
+  e.test.labels = align_labels(e.train.classes, e.test);
+  e.classes = e.train.classes;
+  for (const int64_t label : classes_of(e.train.labels).labels)
+    while (e.classes.size() <= size_t(label)) e.classes.push_back(std::to_string(e.classes.size()));
+  for (const std::string& features : combinations(e.blocks)) {
+    Matrix<float> database = train.load(features).features, queries = test.load(features).features;
+    if (Pca::applies(o.pca, database.rows(), database.cols())) {
+      const Pca pca = Pca::fit(database, o.pca, pool);
+      database = pca.transform(database, pool), queries = pca.transform(queries, pool);
+    }
+    Result r;
+    r.features = features;
+    r.blocks = size_t(std::count(features.begin(), features.end(), '+')) + 1;
+    r.step = features == first_blocks(e.blocks, r.blocks);
+    r.neighbours = knn(database, queries, std::min(o.k, database.rows()), pool);
+    r.score = score_votes(vote(r.neighbours, e.train.labels), e.train.labels, e.test.labels);
+    if (!r.step || (r.blocks > 1 && r.blocks < e.blocks.size())) r.neighbours = {};
+    e.results.push_back(std::move(r));
+  }
+  return e;
+}
+
+Change compare(Labels before, Labels after, Labels targets) {
+  Change c;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const bool was = before[i] == targets[i], is = after[i] == targets[i];
+    c.gained += is && !was, c.lost += was && !is;
+  }
+  const double n = double(targets.size());
+  c.share = (double(c.gained) - double(c.lost)) / n;
+  c.standard_error = std::sqrt((double(c.gained + c.lost) / n - c.share * c.share) / n);
+  return c;
+}
+
+}  // namespace fungi::report

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers behind the page: every combination of blocks classified, and how two of them compare row by row.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fungi/evaluate/classify.h"
+#include "fungi/feature/store.h"
+#include "fungi/report/report.h"
+
+namespace fungi::report {
+
+struct Result {
+  std::string features;
+  size_t blocks = 0;
+  bool step = false;  // one of embedding, embedding+first, ...: the road to the full combination
+  KnnScore score;
+  Neighbours neighbours;  // of the first and the full combination only
+};
+
+struct Evaluation {
+  FeatureSet train, test;              // ids, labels and classes with the first block; test labels in the numbering of train
+  std::vector<std::string> classes;    // a name for every label
+  std::vector<std::string> blocks;     // without kept factors
+  std::vector<Result> results;         // fewer blocks first
+  const Result& plain() const { return results.front(); }
+  const Result& full() const { return results.back(); }
+};
+
+// Up to four blocks: every combination. With more of them: each block alone, then one more at a time.
+std::vector<std::string> combinations(const std::vector<std::string>& blocks);
+Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& options, Pool& pool);
+
+struct Change {
+  size_t gained = 0, lost = 0;          // rows that only one of the two has right
+  double share = 0, standard_error = 0;  // of the difference in accuracy; paired, because both saw the same rows
+};
+Change compare(Labels before, Labels after, Labels targets);
+
+}  // namespace fungi::report

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens a report in Chromium: its script must run to the end and the console must stay silent. The same page, damaged in ways that a
+browser notices, must fail the same check. Exit status 77: there is no browser (CTest counts it as skipped).
+
+    browser_test.py FUNGI SOURCE_FOLDER"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
+
+# A picture that cannot be decoded leaves no word in the console by itself.
+PROBE = """<script>addEventListener("load", () => {
+  for (const image of document.images) if (!image.naturalWidth) console.error("broken picture: " + image.alt);
+});</script></body>"""
+
+
+def problems(browser: str, page: pathlib.Path, text: str) -> list[str]:
+    """What is wrong with the page in the browser's eyes; an empty list: nothing."""
+    page.write_text(text.replace("</body>", PROBE))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        result = subprocess.run([browser, *QUIET, f"--user-data-dir={profile}", "--enable-logging=stderr", "--v=0", "--virtual-time-budget=5000", "--dump-dom", page.as_uri()],
+                                capture_output=True, text=True, errors="replace", timeout=120)
+    found = [line.split("CONSOLE", 1)[1] for line in result.stderr.splitlines() if re.search(r":CONSOLE[:(]", line)]
+    if result.returncode:
+        found.append(f"the browser ended with {result.returncode}: {result.stderr[-500:]}")
+    root = re.search(r"<html[^>]*>", result.stdout)
+    if not root or 'data-ready="yes"' not in root[0]:
+        found.append(f"the script did not run to its end: {root[0] if root else result.stdout[:200]}")
+    return found
+
+
+def make_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.Path:
+    data, model = source / "demo/images/test", source / "tests/golden/backbone/timm_vit/model.safetensors"
+    extract = [fungi, "extract", data, "-q", "-m", model, "--set", "heads=4", "--objectives", "kl", "dino:width=16"]
+    for command in ([*extract, "-o", place / "train"], [*extract, "-o", place / "test", "--limit", "60", "--like", place / "train"],
+                    [fungi, "report", place / "train", place / "test", "-k", "3", "-o", place / "page.html", "--train-pictures", data, "--test-pictures", data]):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return place / "page.html"
+
+
+def main() -> int:
+    browser = os.environ.get("FUNGI_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not browser:
+        print("skipped: no Chromium; `make test-browser` installs it, FUNGI_BROWSER names another one")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        page = make_page(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(folder))
+        text = page.read_text()
+        wrong = [f"the page: {problem}" for problem in problems(browser, page, text)]
+        damages = {
+            "a script that throws": ("<script>", "<script>throw new Error('on purpose');</script><script>"),
+            "a script cut short": ('document.documentElement.dataset.ready = "yes"', "null.missing"),
+            "a broken picture": ("data:image/webp;base64,UklGR", "data:image/webp;base64,AAAAA"),
+            "something from outside": ("<main>", '<main><img alt="" src="http://example.invalid/x.png">'),
+        }
+        for name, (old, new) in damages.items():
+            if old not in text:
+                wrong.append(f"{name}: the page has no {old!r} to damage")
+                continue
+            if not problems(browser, page, text.replace(old, new, 1)):
+                wrong.append(f"{name} went unnoticed")
+    print("\n".join(wrong) or "the page is right, and damaged pages are noticed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
