@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs every `fungi ...` line of the sh blocks in README.md and docs/*.md, in order, in a scratch folder that holds what the
-documents speak of: a model, pictures/train, pictures/test and a few more names. Each must exit with 0."""
+documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's tables know none. Each must exit with 0."""
 import pathlib
 import re
 import shutil
@@ -27,6 +27,8 @@ def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
             target.mkdir(parents=True)
             for file in sorted(folder.iterdir())[:8]:
                 shutil.copy(file, target)
+    for name in ("datasets", "checkpoints"):
+        (place / name).mkdir()
 
 
 def main() -> int:

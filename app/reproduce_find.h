@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the paper's data sets and checkpoints lie in the user's folders, and what is missing.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/paper.h"
+
+namespace fungi::app {
+
+struct FoundData {
+  std::filesystem::path train, test;  // equal for a folder that holds both splits (CIFAR), and for retrieval
+  std::string train_split, test_split;
+  std::filesystem::path validation;   // the official one; may be empty
+  std::filesystem::path truth;        // of retrieval
+};
+
+struct Absent {
+  std::string kind, key, title, reason;  // kind: "data set", "checkpoint" or "result"
+};
+
+struct Findings {
+  std::map<std::string, FoundData> data;
+  std::map<std::string, std::filesystem::path> checkpoints;
+  std::vector<Absent> absent;
+  std::vector<std::string> notes;  // e.g. files under the models' folder that cannot be read
+};
+
+struct FindOptions {
+  std::string data, models;                // folders; empty: not given
+  std::map<std::string, std::string> use;  // checkpoints by the key of their backbone, whatever they look like
+};
+
+// Looks for what the table needs and for nothing else.
+Findings find_for(const PaperTable& table, const FindOptions& options);
+
+}  // namespace fungi::app

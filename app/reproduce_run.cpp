@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/reproduce_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+#include <set>
+
+#include "app/features.h"
+#include "app/progress.h"
+#include "fungi/evaluate/classify.h"
+#include "fungi/evaluate/clustering.h"
+#include "fungi/evaluate/fewshot.h"
+#include "fungi/evaluate/ground_truth.h"
+#include "fungi/evaluate/linear_probe.h"
+#include "fungi/feature/extractor.h"
+
+namespace fungi::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kShots = 5, kNeighbours = 20;  // of the paper, in every table
+
+struct Job {
+  const PaperTable& table;
+  const PaperBackbone& facts;
+  const Backbone& backbone;
+  const PaperData& data;
+  const FoundData& found;
+  const RunOptions& options;
+  Pool& pool;
+  std::vector<std::string> notes = {};
+
+  Store extract(const fs::path& pictures, const std::string& split, const std::string& name, const fs::path& like = {}) {
+    const std::vector<std::string> objectives = objectives_of(table);
+    const fs::path folder = fs::path(options.work) / facts.key / data.key / fmt::format("{}", fmt::join(objectives, "-")) / name;
+    fs::create_directories(folder.parent_path());
+    const auto dataset = open_dataset(pictures, {.split = split});
+    ExtractorOptions o;
+    o.objectives = objectives;
+    o.preset = options.preset;
+    o.seed = options.seed;
+    Extractor extractor(backbone, std::move(o), pool);
+    StoreWriter writer(folder, extractor.spec(), {.shard_size = extractor.shard_size(), .like = like});
+    std::vector<NamedMatrix> stored;
+    for (const std::string& state : writer.state_names()) stored.push_back({state, writer.state(state)});
+    if (!stored.empty()) extractor.restore(stored);
+    if (!extractor.ready()) extractor.fit(*dataset);
+    for (const std::string& note : extractor.notes()) notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
+    for (const NamedMatrix& m : extractor.state())
+      if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
+    Progress progress(fmt::format("{} {} {}", facts.key, data.key, name), options.quiet);
+    ExtractRun run;
+    run.progress = [&](const ExtractProgress& p) { progress.update(p.done, p.total, p.failed); };
+    extract_to_store(extractor, *dataset, writer, run);
+    return Store::open(folder);
+  }
+
+  // Computes each setting and features that the table asks of this backbone; a mean asks for each of its data sets. What cannot be
+  // computed (five shots where a class has four rows) costs no other.
+  void fill(RunResult& result, const std::function<double(const std::string& setting, const std::string& features)>& compute) const {
+    std::set<std::pair<std::string, std::string>> asked;
+    for (const PaperCell& c : cells_of(table))
+      if (c.backbone == facts.key && (c.data == data.key || c.data == "mean")) asked.emplace(c.setting, c.features);
+    for (const auto& [setting, features] : asked) {
+      try {
+        result.percent[{setting, features}] = compute(setting, features);
+      } catch (const Error& e) {
+        result.reasons[{setting, features}] = e.what();
+      }
+    }
+  }
+
+  double metric(double accuracy, double mean_per_class) const { return 100 * (data.mean_per_class ? mean_per_class : accuracy); }
+
+  double neighbours(TrainTest pair, size_t shots) const {
+    if (shots) {
+      const std::vector<size_t> rows = first_per_class(pair.train.labels, shots);
+      pair.train.features = gather(pair.train.features.view(), rows);
+      pair.train.labels = gather(pair.train.labels, rows);
+    }
+    apply_pca(pair.train.features, &pair.test.features, facts.pca, pool);
+    const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, {.k = kNeighbours}, pool);
+    return metric(score.accuracy, score.mean_per_class);
+  }
+
+  double probe(const TrainTest& pair, const std::optional<TrainTest>& held, size_t shots) const {
+    std::optional<LabelledRows> validation;
+    if (held) validation = LabelledRows{held->test.features, held->test.labels};
+    const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels}, validation, {pair.test.features, pair.test.labels}, {.pca = facts.pca, .shots = shots}, pool);
+    return metric(score.accuracy, score.mean_per_class);
+  }
+
+  RunResult classification() {
+    const Store train = extract(found.train, found.train_split, "train");
+    RunResult result{.train = train.rows(), .failed = train.manifest().failed};
+    if (table.protocol == Protocol::clusters) {
+      fill(result, [&](const std::string&, const std::string& features) {
+        FeatureSet set = train.load(features);
+        apply_pca(set.features, nullptr, facts.pca, pool);
+        return 100 * evaluate_clustering(set.features, set.labels, {}, pool).overlap.accuracy;
+      });
+      return result;
+    }
+    const Store test = extract(found.test, found.test_split, "test", train.folder());
+    std::optional<Store> validation;
+    if (table.protocol == Protocol::linear && !found.validation.empty()) validation = extract(found.validation, "", "validation", train.folder());
+    result.test = test.rows(), result.failed += test.manifest().failed;
+    fill(result, [&](const std::string& setting, const std::string& features) {
+      const size_t shots = setting == "5-shot" ? kShots : 0;
+      TrainTest pair = load_pair(train, test, features);
+      std::optional<TrainTest> held;
+      if (validation) held = load_pair(train, *validation, features);
+      return table.protocol == Protocol::linear ? probe(pair, held, shots) : neighbours(std::move(pair), shots);
+    });
+    return result;
+  }
+
+  // The folder holds database and queries; the ground truth says which picture is which.
+  RunResult retrieval() {
+    const Store store = extract(found.train, "", "all");
+    const RevisitedTruth truth = read_revisited(found.truth);
+    const auto pick = [&](const std::vector<std::string>& names) {
+      const std::vector<uint32_t> rows = rows_of(names, store.ids(), found.truth.string());
+      return std::vector<size_t>(rows.begin(), rows.end());
+    };
+    const std::vector<size_t> database_rows = pick(truth.database), query_rows = pick(truth.queries);
+    RunResult result{.train = database_rows.size(), .test = query_rows.size(), .failed = store.manifest().failed};
+    fill(result, [&](const std::string& setting, const std::string& features) {
+      const Matrix<float> all = store.load(features).features;
+      Matrix<float> database = gather(all.view(), database_rows), queries = gather(all.view(), query_rows);
+      apply_pca(database, &queries, facts.pca, pool);
+      const auto relevance = relevance_of(truth, setting == "hard" ? Difficulty::hard : Difficulty::medium);
+      return 100 * evaluate_retrieval(database, queries, relevance, {}, pool).map;
+    });
+    return result;
+  }
+};
+
+}  // namespace
+
+RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone, const PaperData& data, const FoundData& found, const RunOptions& options, Pool& pool) {
+  Job job{table, facts, backbone, data, found, options, pool};
+  RunResult result = data.retrieval ? job.retrieval() : job.classification();
+  result.notes = std::move(job.notes);
+  return result;
+}
+
+}  // namespace fungi::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One backbone on one data set: extract (or resume), then the table's protocol.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/reproduce_find.h"
+#include "fungi/backbone/backbone.h"
+#include "fungi/objective/presets.h"
+
+namespace fungi::app {
+
+struct RunOptions {
+  std::string work;  // folder of the stores
+  Preset preset = Preset::paper;
+  uint64_t seed = 42;
+  bool quiet = false;
+};
+
+struct RunResult {
+  std::map<std::pair<std::string, std::string>, double> percent;       // by setting and features
+  std::map<std::pair<std::string, std::string>, std::string> reasons;  // for those that could not be computed
+  size_t train = 0, test = 0, failed = 0;                              // samples
+  std::vector<std::string> notes;                                      // of the extraction
+};
+
+RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone, const PaperData& data, const FoundData& found, const RunOptions& options, Pool& pool);
+
+}  // namespace fungi::app
