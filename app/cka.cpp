@@ -6,6 +6,7 @@
 
 #include "app/features.h"
 #include "fungi/evaluate/cka.h"
+#include "fungi/feature/kept_factors.h"
 
 namespace fungi::app {
 
@@ -27,7 +28,7 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
     std::vector<FeatureSet> sets;
     std::vector<View<const float>> views;
     for (const StoreBlock& block : store.manifest().spec.blocks) {
-      if (block.name.find("_factors_") != std::string::npos) continue;
+      if (is_factor_block(block.name)) continue;
       names.push_back(block.name);
       sets.push_back(store.load(block.name));
     }

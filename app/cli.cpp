@@ -5,7 +5,43 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
+
+#include "fungi/checkpoint/checkpoint.h"
+#include "fungi/feature/projection.h"
+
 namespace fungi::app {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+void on_interrupt(int) {
+  if (stop_requested.exchange(true)) std::_Exit(kInterrupted);  // the second Ctrl-C does not wait
+}
+
+}  // namespace
+
+const std::atomic<bool>& stop_on_interrupt() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  return stop_requested;
+}
+
+void ProjectionArguments::add_to(CLI::App& verb) {
+  verb.add_option("--projection", kind,
+                  "sign, sign_reference, gaussian, sparse, factored or matrix")
+      ->capture_default_str();
+  verb.add_option("--projection-dim", rows, "Rows of the projection; 0 = the embedding's width")
+      ->capture_default_str();
+}
+
+Matrix<float> ProjectionArguments::read_matrix(const std::string& given) const {
+  if (parse_projection(kind) != ProjectionKind::matrix) return {};
+  if (given.empty())
+    fail("--projection matrix needs the matrix", "--given",
+         "an .npz or .safetensors file with a tensor named 'projection'");
+  return Checkpoint::open(given).read("projection");
+}
 
 void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
   verb.add_option("-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)")

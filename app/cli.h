@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,19 @@ struct ModelOptions {
   unsigned thread_count() const;
 };
 
+// --projection and --projection-dim.
+struct ProjectionArguments {
+  std::string kind = "sign";
+  size_t rows = 0;  // 0 = the embedding's width
+
+  void add_to(CLI::App& verb);
+  // The tensor 'projection' of the file `given` for the kind "matrix"; otherwise empty.
+  Matrix<float> read_matrix(const std::string& given) const;
+};
+
+// From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
+const std::atomic<bool>& stop_on_interrupt();
+
 bool is_terminal(int descriptor);
 
 // "1.2 G", "350 M": for people.
@@ -44,6 +58,7 @@ std::string human_bytes(double bytes);
 double peak_rss_mb();
 
 Verb add_extract(CLI::App& parent, CLI::App*& self);
+Verb add_project(CLI::App& parent, CLI::App*& self);
 Verb add_knn(CLI::App& parent, CLI::App*& self);
 Verb add_linear(CLI::App& parent, CLI::App*& self);
 Verb add_kmeans(CLI::App& parent, CLI::App*& self);

@@ -2,9 +2,7 @@
 // fungi extract DIR -m MODEL -o STORE: features of a data set, resumed by repeating the command.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
@@ -18,18 +16,13 @@ namespace {
 
 struct Arguments {
   ModelOptions model;
-  std::string data, store, kind = "auto", split, preset = "native", projection = "sign", like, storage = "float32", given;
+  std::string data, store, kind = "auto", split, preset = "native", like, storage = "float32", given;
   std::vector<std::string> objectives{"kl", "dino", "simclr"};
-  size_t projection_dim = 0, limit = 0, shard = 0;
+  ProjectionArguments projection;
+  size_t limit = 0, shard = 0;
   uint64_t seed = 42;
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false, quiet = false, overwrite = false, prune = false, retry = false, factors = false;
 };
-
-std::atomic<bool> stop_requested{false};
-
-void on_interrupt(int) {
-  if (stop_requested.exchange(true)) std::_Exit(kInterrupted);  // the second Ctrl-C does not wait
-}
 
 // "none" alone means: the embedding and nothing else.
 std::vector<std::string> objective_list(const Arguments& a) {
@@ -57,17 +50,14 @@ ExtractorOptions extractor_options(const Arguments& a) {
   ExtractorOptions o;
   o.objectives = objective_list(a);
   o.preset = parse_preset(a.preset);
-  o.projection = parse_projection(a.projection);
-  o.projection_rows = a.projection_dim;
+  o.projection = parse_projection(a.projection.kind);
+  o.projection_rows = a.projection.rows;
+  o.projection_matrix = a.projection.read_matrix(a.given);
   o.seed = a.seed;
   o.keep_factors = a.factors;
   o.decode.exif_orientation = a.exif;
   o.decode.allow_truncated = a.truncated;
   o.given = read_given(a.given);
-  if (o.projection == ProjectionKind::matrix) {
-    if (a.given.empty()) fail("--projection matrix needs the matrix", "--given", "an .npz or .safetensors file with a tensor named 'projection'");
-    o.projection_matrix = Checkpoint::open(a.given).read("projection");
-  }
   return o;
 }
 
@@ -129,8 +119,7 @@ int run(const Arguments& a) {
     if (!a.quiet && !a.json) fmt::print(stderr, "note: {}\n", note);
   const std::vector<StoreWork> plan = writer.plan(samples, dataset->class_names());
 
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  const std::atomic<bool>& stop_requested = stop_on_interrupt();
   StoreTotals totals;
   size_t computed = 0;
   {
@@ -171,8 +160,7 @@ Verb add_extract(CLI::App& parent, CLI::App*& self) {
   self->add_option("-o,--output", a->store, "The store: a folder, made if needed")->required();
   self->add_option("--objectives", a->objectives, "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")->capture_default_str();
   self->add_option("--preset", a->preset, "native: what is right; paper, lib: what the references do")->capture_default_str()->check(CLI::IsMember({"native", "paper", "lib"}));
-  self->add_option("--projection", a->projection, "sign, sign_reference, gaussian, sparse, factored or matrix")->capture_default_str();
-  self->add_option("--projection-dim", a->projection_dim, "Rows of the projection; 0 = the embedding's width")->capture_default_str();
+  a->projection.add_to(*self);
   self->add_option("--given", a->given, "Heads or a projection of your own: .npz or .safetensors with tensors named as in the store's state");
   self->add_option("--seed", a->seed, "Seed of heads, projection, crops and support")->capture_default_str();
   self->add_option("--like", a->like, "Another store: same settings required, its heads and negatives are used");

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include "fungi/feature/kept_factors.h"
 #include "fungi/feature/pca.h"
 
 namespace fungi::app {
@@ -33,7 +36,24 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
   return list;
 }
 
+namespace {
+
+// Gradients can be compared only when the same heads and the same projection made them.
+void require_same_projection(const Store& train, const Store& test) {
+  const auto made_by = [](const Store& store) {
+    const auto settings = nlohmann::json::parse(store.manifest().spec.settings);
+    nlohmann::json facts{{"seed", settings.value("seed", nlohmann::json())}, {"projection", settings.value("projection", nlohmann::json())}};
+    return facts.dump();
+  };
+  if (const std::string expected = made_by(train), found = made_by(test); expected != found)
+    fail(fmt::format("the gradients were not projected like those of {}: expected {}, found {}", train.folder().string(), expected, found), test.folder().string(),
+         "extract or project both stores with the same options");
+}
+
+}  // namespace
+
 TrainTest load_pair(const Store& train, const Store& test, const std::string& features) {
+  if (features != "embedding") require_same_projection(train, test);
   TrainTest pair{train.load(features), test.load(features)};
   if (pair.train.features.cols() != pair.test.features.cols())
     fail(fmt::format("the training rows have {} columns, the test rows {}", pair.train.features.cols(), pair.test.features.cols()), test.folder().string(),

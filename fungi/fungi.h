@@ -11,6 +11,7 @@
 #include "fungi/evaluate/classify.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/pca.h"
+#include "fungi/feature/project_store.h"
 #include "fungi/feature/reduction.h"
 #include "fungi/feature/reopen.h"
 #include "fungi/feature/store.h"

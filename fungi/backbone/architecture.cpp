@@ -198,6 +198,7 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
                           a.post_norm ? "after" : "before", a.norm_epsilon));
   if (a.norm_pre) add("embedding_norm", "yes");
   if (a.layer_scale) add("layer_scale", "yes");
+  if (!a.linear_bias) add("linear_bias", "no");
   if (a.attention_norm) add("attention_norm", "yes");
   if (a.mlp_norm) add("mlp_norm", "yes");
   add("activation", fmt::format("{}{}", to_string(a.activation), a.gated_mlp ? ", gated" : ""));

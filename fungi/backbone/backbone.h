@@ -35,6 +35,11 @@ struct LayerId {
   std::string name() const;
 };
 
+// The weight of a layer is [outputs, inputs]; for stores, which outlive the backbone.
+size_t layer_inputs(const Architecture& architecture, const LayerId& layer);
+size_t layer_outputs(const Architecture& architecture, const LayerId& layer);
+bool layer_bias(const Architecture& architecture, const LayerId& layer);
+
 struct BackboneOptions {
   Isa isa = best_isa();
   std::optional<Precision> precision;  // default: bf16 where there are tiles, f32 elsewhere

@@ -168,10 +168,8 @@ std::string Backbone::sha256() const {
   return weights_->path.empty() ? "" : Checkpoint::open(weights_->path).sha256();
 }
 
-size_t Backbone::layer_inputs() const {
-  FUNGI_ASSERT(weights_->layer);
-  const Architecture& a = weights_->arch;
-  switch (weights_->layer->part) {
+size_t layer_inputs(const Architecture& a, const LayerId& layer) {
+  switch (layer.part) {
     case LayerId::Part::proj:
       return a.attention_width();
     case LayerId::Part::fc2:
@@ -181,10 +179,8 @@ size_t Backbone::layer_inputs() const {
   }
 }
 
-size_t Backbone::layer_outputs() const {
-  FUNGI_ASSERT(weights_->layer);
-  const Architecture& a = weights_->arch;
-  switch (weights_->layer->part) {
+size_t layer_outputs(const Architecture& a, const LayerId& layer) {
+  switch (layer.part) {
     case LayerId::Part::qkv:
       return 3 * a.attention_width();
     case LayerId::Part::fc1:
@@ -194,10 +190,23 @@ size_t Backbone::layer_outputs() const {
   }
 }
 
+bool layer_bias(const Architecture& a, const LayerId& layer) {
+  return layer.part == LayerId::Part::qkv ? a.qkv_bias : a.linear_bias;
+}
+
+size_t Backbone::layer_inputs() const {
+  FUNGI_ASSERT(weights_->layer);
+  return fungi::layer_inputs(weights_->arch, *weights_->layer);
+}
+
+size_t Backbone::layer_outputs() const {
+  FUNGI_ASSERT(weights_->layer);
+  return fungi::layer_outputs(weights_->arch, *weights_->layer);
+}
+
 bool Backbone::layer_bias() const {
   FUNGI_ASSERT(weights_->layer);
-  return weights_->layer->part == LayerId::Part::qkv ? weights_->arch.qkv_bias
-                                                     : weights_->arch.linear_bias;
+  return fungi::layer_bias(weights_->arch, *weights_->layer);
 }
 
 size_t Backbone::preferred_batch() const {

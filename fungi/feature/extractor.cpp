@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "fungi/checkpoint/sha256.h"
 #include "fungi/feature/chunk_worker.h"
+#include "fungi/feature/kept_factors.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi {
@@ -74,7 +74,7 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
     ProjectionOptions p;
     p.kind = s.options.projection;
     p.rows = s.options.projection_rows ? s.options.projection_rows : s.backbone.architecture().embedding_width;
-    p.seed = s.options.seed;
+    p.seed = s.options.projection_seed.value_or(s.options.seed);
     p.matrix = s.options.projection_matrix.copy();
     s.projection = Projection::make(std::move(p), {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
   }
@@ -100,8 +100,8 @@ std::vector<StoreBlock> Extractor::blocks() const {
     for (size_t i = 0; i < o.requests.size(); ++i)
       if (wanted[i].gradient) views += s.schedule[o.requests[i]].views;
     views *= s.backbone.architecture().pooled_tokens();
-    list.push_back({o.objective->name() + "_factors_b", views * s.backbone.layer_outputs()});
-    list.push_back({o.objective->name() + "_factors_a", views * s.backbone.layer_inputs()});
+    list.push_back({factor_block(o.objective->name(), 'b'), views * s.backbone.layer_outputs()});
+    list.push_back({factor_block(o.objective->name(), 'a'), views * s.backbone.layer_inputs()});
   }
   return list;
 }
@@ -225,10 +225,7 @@ StoreSpec Extractor::spec() const {
   }
   if (s.projection) {
     settings["layer"] = s.backbone.layer()->name();
-    settings["projection"] = {{"kind", to_string(s.projection->kind())}, {"rows", s.projection->rows()}};
-    // A matrix of the user's own is too large to be kept with the state: its name is, so that another one is noticed.
-    if (const Matrix<float>& m = s.options.projection_matrix; s.projection->kind() == ProjectionKind::matrix)
-      settings["projection"]["sha256"] = sha256(std::as_bytes(std::span(m.data(), m.rows() * m.cols())));
+    settings["projection"] = nlohmann::json::parse(projection_settings(*s.projection, s.options.seed));
   }
   for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;
   const Preprocess& p = s.schedule[0].preprocess;

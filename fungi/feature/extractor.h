@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct ExtractorOptions {
   size_t projection_rows = 0;      // 0: the embedding's width, as in the paper
   Matrix<float> projection_matrix;  // for ProjectionKind::matrix
   uint64_t seed = 42;
+  std::optional<uint64_t> projection_seed;  // default: seed
   bool keep_factors = false;       // also store the gradients' factors: exact inner products without projection
   DecodeOptions decode;
   // Heads of the user's own and the like, by objective: "<objective>-<name>" as in state().

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "fungi/checkpoint/sha256.h"
 #include "fungi/feature/projection_kinds.h"
 
 namespace fungi {
@@ -64,14 +66,31 @@ std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const La
     fail("the number of rows must be above 0", "projection",
          "the embedding width is the usual choice");
   }
+  // A user's matrix is too large to be kept with a store: its sum is, so that another one is
+  // noticed.
+  std::string matrix_sha256;
+  if (const Matrix<float>& m = options.matrix; options.kind == ProjectionKind::matrix)
+    matrix_sha256 = sha256(std::as_bytes(std::span(m.data(), m.rows() * m.cols())));
+  std::unique_ptr<Projection> made;
   switch (options.kind) {
     case ProjectionKind::none:
-      return make_unprojected(options, layer);
+      made = make_unprojected(options, layer);
+      break;
     case ProjectionKind::factored:
-      return make_factored_projection(options, layer);
+      made = make_factored_projection(options, layer);
+      break;
     default:
-      return make_dense_projection(std::move(options), layer);
+      made = make_dense_projection(std::move(options), layer);
   }
+  made->matrix_sha256_ = std::move(matrix_sha256);
+  return made;
+}
+
+std::string projection_settings(const Projection& projection, uint64_t run_seed) {
+  nlohmann::json settings{{"kind", to_string(projection.kind())}, {"rows", projection.rows()}};
+  if (!projection.matrix_sha256().empty()) settings["sha256"] = projection.matrix_sha256();
+  if (projection.seed() != run_seed) settings["seed"] = projection.seed();
+  return settings.dump();
 }
 
 Projection::Projection(const ProjectionOptions& options, const LayerShape& layer, size_t rows)

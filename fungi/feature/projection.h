@@ -49,6 +49,7 @@ struct LayerShape {
   bool bias = true;
   size_t row_length() const { return inputs + (bias ? 1 : 0); }
   size_t gradient_length() const { return outputs * row_length(); }
+  bool operator==(const LayerShape&) const = default;
 };
 
 struct ProjectionOptions {
@@ -76,6 +77,7 @@ class Projection {
   const LayerShape& layer() const { return layer_; }
   size_t rows() const { return rows_; }  // length of y
   uint64_t seed() const { return seed_; }
+  const std::string& matrix_sha256() const { return matrix_sha256_; }  // of the user's; else empty
 
   // y [samples, rows], not normalised. Dense kinds pass over R once per 64 samples: give many at a
   // time.
@@ -100,7 +102,12 @@ class Projection {
   LayerShape layer_;
   size_t rows_;
   uint64_t seed_;
+  std::string matrix_sha256_;
 };
+
+// What a store's settings say of a projection, as a JSON object. The seed is named only where it is
+// not that of the whole run.
+std::string projection_settings(const Projection& projection, uint64_t run_seed);
 
 // y / |y| in place, with the norm in f64 and no floor, and returns that norm. A zero vector stays
 // zero and a vector with NaN or infinity stays as it is: the caller sees 0 or a number that is not

@@ -118,6 +118,7 @@ ExtractorOptions extractor_options(const ExtractionRecord& record) {
     if (!o.objectives.empty()) {
       o.projection = parse_projection(settings.at("projection").at("kind").get<std::string>());
       o.projection_rows = settings.at("projection").at("rows").get<size_t>();
+      if (settings.at("projection").contains("seed")) o.projection_seed = settings.at("projection").at("seed").get<uint64_t>();
     }
     o.keep_factors = feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
     for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});

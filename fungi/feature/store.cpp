@@ -32,7 +32,7 @@ struct Store::State {
   std::optional<fs::path> update;
   StoreManifest manifest;
   std::vector<size_t> first_row;  // of each shard, and the number of all rows at the end
-  std::vector<std::string> ids;
+  std::vector<std::string> ids, keys;
   std::vector<int64_t> labels;
 
   fs::path file(const std::string& name) const {
@@ -108,6 +108,7 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
       }
       ids.push_back(std::move(row.id));
       labels.push_back(row.label);
+      keys.push_back(std::move(row.key));
     }
     first_row.push_back(ids.size());
   }
@@ -118,8 +119,10 @@ const StoreManifest& Store::manifest() const { return state_->manifest; }
 size_t Store::rows() const { return state_->ids.size(); }
 const std::vector<std::string>& Store::ids() const { return state_->ids; }
 const std::vector<int64_t>& Store::labels() const { return state_->labels; }
+const std::vector<std::string>& Store::keys() const { return state_->keys; }
 const std::vector<std::string>& Store::classes() const { return state_->manifest.classes; }
 size_t Store::shards() const { return state_->manifest.shards.size(); }
+size_t Store::first_row(size_t shard) const { return state_->first_row.at(shard); }
 
 std::string Store::class_name(size_t row) const {
   const int64_t label = labels().at(row);
@@ -191,6 +194,22 @@ Store::Mapped Store::map(std::string_view block, size_t shard) const {
   return {file.values, state_->first_row[shard], std::move(file.owner)};
 }
 
+Matrix<float> Store::gather(std::string_view block, std::span<const size_t> wanted) const {
+  const std::vector<size_t>& starts = state_->first_row;
+  Matrix<float> out(wanted.size(), select(block).at(0).width);
+  Mapped mapped;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const size_t row = wanted[i];
+    if (row >= rows()) fail(fmt::format("asked for row {} of {}", row, rows()), folder().string());
+    if (row < mapped.first_row || row - mapped.first_row >= mapped.rows.rows) {
+      const auto next = std::upper_bound(starts.begin(), starts.end(), row);
+      mapped = map(block, static_cast<size_t>(next - starts.begin()) - 1);
+    }
+    std::copy_n(mapped.rows.row(row - mapped.first_row), out.cols(), out.row(i));
+  }
+  return out;
+}
+
 bool Store::has_state(std::string_view name) const {
   const auto& all = manifest().state;
   return std::any_of(all.begin(), all.end(), [&](const StoreState& s) { return s.name == name; });
@@ -201,6 +220,15 @@ Matrix<float> Store::state(std::string_view name) const {
     if (array.name == name) return store::read_state(folder(), array);
   }
   fail(fmt::format("there is no state '{}'", name), folder().string());
+}
+
+std::vector<Store::Failed> Store::failed() const {
+  std::vector<Failed> list;
+  for (store::FailedSample& sample : store::read_failed(state_->file(store::kFailed))) {
+    list.push_back({std::move(sample.id), std::move(sample.stage), std::move(sample.reason),
+                    std::move(sample.key)});
+  }
+  return list;
 }
 
 }  // namespace fungi

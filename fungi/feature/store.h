@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,9 @@ class Store {
   const std::filesystem::path& folder() const;
   const StoreManifest& manifest() const;
   size_t rows() const;
-  const std::vector<std::string>& ids() const;  // row i is ids()[i]
-  const std::vector<int64_t>& labels() const;   // -1: none
+  const std::vector<std::string>& ids() const;   // row i is ids()[i]
+  const std::vector<int64_t>& labels() const;    // -1: none
+  const std::vector<std::string>& keys() const;  // what says that content changed; may be empty
   const std::vector<std::string>& classes() const;
   std::string class_name(size_t row) const;  // empty when the row has no label
 
@@ -54,6 +56,9 @@ class Store {
   void read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
             View<float> out) const;
 
+  // Rows by number, of one block, as stored; cheapest in ascending order.
+  Matrix<float> gather(std::string_view block, std::span<const size_t> rows) const;
+
   FeatureSet load(std::string_view features = "all", bool normalise = true) const;
 
   // One shard of one block: mapped, without a copy (float16: converted). The data lives as long as
@@ -64,10 +69,16 @@ class Store {
     std::shared_ptr<const void> owner;
   };
   size_t shards() const;
+  size_t first_row(size_t shard) const;  // of shards(): the number of all rows
   Mapped map(std::string_view block, size_t shard) const;
 
   bool has_state(std::string_view name) const;
   Matrix<float> state(std::string_view name) const;  // checked against the manifest
+
+  struct Failed {
+    std::string id, stage, reason, key;
+  };
+  std::vector<Failed> failed() const;  // samples that are no rows, in the order of the data set
 
  private:
   Store();

@@ -7,6 +7,7 @@
 
 #include "fungi/base/random.h"
 #include "tests/support/command.h"
+#include "tests/support/idx.h"
 
 namespace fungi {
 namespace {
@@ -14,24 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using test::Outcome;
 using test::run_fungi;
+using test::write_idx;
 
 const std::string kModel = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
 const std::string kObjectives = "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
-
-// Pictures in MNIST's IDX form: many samples without an image encoder.
-void write_idx(const fs::path& folder, size_t n, size_t seed = 1) {
-  fs::create_directories(folder);
-  auto big_endian = [](size_t v) { return std::string{char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; };
-  std::string images = std::string("\0\0\x08\x03", 4) + big_endian(n) + big_endian(20) + big_endian(20);
-  std::string labels = std::string("\0\0\x08\x01", 4) + big_endian(n);
-  for (size_t i = 0; i < n; ++i) {
-    const RandomStream random(seed, "idx", i);
-    for (size_t p = 0; p < 400; ++p) images += char(random.bits(p / 7) & 255);
-    labels += char(i % 3);
-  }
-  std::ofstream(folder / "train-images-idx3-ubyte", std::ios::binary) << images;
-  std::ofstream(folder / "train-labels-idx1-ubyte", std::ios::binary) << labels;
-}
 
 std::string command(const fs::path& data, const fs::path& store, const std::string& more = "") {
   return "extract " + data.string() + kModel + kObjectives + "--shard 4 -j 2 -o " + store.string() + " " + more;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store projected anew from its kept factors: another kind, width or seed of projection for the
+// cost of the projection alone. The new store holds the bytes that an extraction with that
+// projection would have written; only `notes` in its manifest says where it comes from.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "fungi/feature/extractor.h"
+#include "fungi/feature/store.h"
+
+namespace fungi {
+
+struct ReprojectOptions {
+  ProjectionKind kind = ProjectionKind::sign;
+  size_t rows = 0;               // 0: the embedding's width
+  std::optional<uint64_t> seed;  // default: that of the extraction
+  Matrix<float> matrix;          // for ProjectionKind::matrix
+  bool keep_factors = false;     // the new store holds them, too
+  bool overwrite = false;        // throw away what the folder holds
+};
+
+// Ids, labels, failures, state and embedding are taken over, every gradient block is projected.
+// Repeating an interrupted call goes on with it. Errors: no factors, another store at `folder`.
+StoreTotals project_store(const Store& from, const std::filesystem::path& folder,
+                          ReprojectOptions options, Pool& pool, const ExtractRun& run = {});
+
+}  // namespace fungi

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// fungi project as a user runs it: the bytes of an extraction with that projection, resumed after kills, refusals.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command.h"
+#include "tests/support/idx.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Outcome;
+using test::run_fungi;
+using test::write_idx;
+
+const std::string kModel = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
+const std::string kObjectives = "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
+
+std::string extract(const fs::path& data, const fs::path& store, const std::string& more = "", const std::string& objectives = kObjectives) {
+  return "extract " + data.string() + kModel + objectives + "--shard 4 -j 2 -o " + store.string() + " " + more;
+}
+
+std::string project(const fs::path& from, const fs::path& to, const std::string& more = "") {
+  return "project " + from.string() + " -j 2 -o " + to.string() + " " + more;
+}
+
+// The manifest as a value, and `notes` apart: it says where a projected store comes from.
+std::map<std::string, std::string> comparable(const fs::path& store, nlohmann::json* notes = nullptr) {
+  auto files = test::contents(store);
+  auto manifest = nlohmann::json::parse(files.at("manifest.json"));
+  if (notes) *notes = manifest["notes"];
+  manifest.erase("notes");
+  files["manifest.json"] = manifest.dump(1);
+  return files;
+}
+
+void expect_same(const fs::path& found, const fs::path& expected, const std::string& what) {
+  const auto x = comparable(found), y = comparable(expected);
+  for (const auto& [name, bytes] : y) {
+    ASSERT_TRUE(x.contains(name)) << what << ": no " << name;
+    EXPECT_TRUE(x.at(name) == bytes) << what << ": " << name << " differs" << (name.ends_with("json") ? "\n" + x.at(name) + bytes : "");
+  }
+  EXPECT_EQ(x.size(), y.size()) << what;
+}
+
+TEST(Project, GivesTheBytesOfAnExtraction) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 10);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
+  for (const std::string settings : {"", "--projection sign --projection-dim 77", "--projection gaussian --projection-dim 40", "--projection sparse --projection-dim 33",
+                                     "--projection factored --projection-dim 300", "--projection sign_reference --projection-dim 16", "--keep-factors --projection-dim 5"}) {
+    fs::remove_all(folder / "extracted");
+    fs::remove_all(folder / "projected");
+    ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", settings)).status, 0) << settings;
+    const Outcome run = run_fungi(project(folder / "kept", folder / "projected", settings));
+    ASSERT_EQ(run.status, 0) << run.err;
+    expect_same(folder / "projected", folder / "extracted", settings);
+    nlohmann::json notes;
+    comparable(folder / "projected", &notes);
+    EXPECT_TRUE(notes["projected_from"].contains("produced_by")) << notes;
+  }
+  // A projected store is a store like any other: the extraction finds nothing left to do.
+  const Outcome again = run_fungi(extract(folder / "data", folder / "projected", "--keep-factors --projection-dim 5 --json"));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(nlohmann::json::parse(again.out)["computed"], 0);
+}
+
+TEST(Project, AMatrixOfTheUsersOwnIsToldFromAnother) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 5);
+  // Two matrices [3, 32 · 33] as .npz would need zip: safetensors is a header and the numbers.
+  for (const float start : {0.5f, 2.0f}) {
+    std::vector<float> values(3 * 32 * 33);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = float((i * 37 + 11) % 101) / 50 - start;
+    const std::string header = R"({"projection":{"dtype":"F32","shape":[3,1056],"data_offsets":[0,)" + std::to_string(values.size() * 4) + "]}}";
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes += char(header.size() >> (8 * i) & 255);
+    bytes += header + std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+    std::ofstream(folder / (start == 0.5f ? "a.safetensors" : "b.safetensors"), std::ios::binary) << bytes;
+  }
+  const std::string a = "--projection matrix --given " + (folder / "a.safetensors").string(), b = "--projection matrix --given " + (folder / "b.safetensors").string();
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", a)).status, 0);
+  const Outcome run = run_fungi(project(folder / "kept", folder / "projected", a));
+  ASSERT_EQ(run.status, 0) << run.err;
+  expect_same(folder / "projected", folder / "extracted", "matrix");
+  const Outcome other = run_fungi(project(folder / "kept", folder / "projected", b));
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.err.find("sha256"), std::string::npos) << other.err;
+  EXPECT_EQ(run_fungi(project(folder / "kept", folder / "none", "--projection matrix")).status, 1);
+}
+
+TEST(Project, FailedSamplesStayRecorded) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    fs::create_directories(folder / "data" / name);
+    for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/input/images"))
+      if (entry.path().extension() == ".jpg" && entry.file_size() < 20000) fs::copy(entry.path(), folder / "data" / name);
+    std::ofstream(folder / "data" / name / "0-empty.jpg");
+    std::ofstream(folder / "data" / name / "zz-text.png") << "this is no picture";
+  }
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors", "--objectives kl ")).status, 3);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", "--projection-dim 9", "--objectives kl ")).status, 3);
+  const Outcome run = run_fungi(project(folder / "kept", folder / "projected", "--projection-dim 9 --json"));
+  ASSERT_EQ(run.status, 3) << run.err;
+  EXPECT_GE(nlohmann::json::parse(run.out)["failed"], 4);
+  expect_same(folder / "projected", folder / "extracted", "with failures");
+}
+
+TEST(Project, AnotherSeedIsAnotherProjectionAndIsWrittenDown) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "train", 8);
+  write_idx(folder / "test", 5, 2);
+  ASSERT_EQ(run_fungi(extract(folder / "train", folder / "a", "--keep-factors")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "test", folder / "b", "--keep-factors --like " + (folder / "a").string())).status, 0);
+  for (const char* name : {"a", "b"}) ASSERT_EQ(run_fungi(project(folder / name, folder / (std::string(name) + "7"), "--seed 7")).status, 0);
+  const auto settings = nlohmann::json::parse(test::read_text(folder / "a7/manifest.json"))["settings"];
+  EXPECT_EQ(settings["projection"]["seed"], 7);
+  EXPECT_EQ(settings["seed"], 42) << "heads and crops are those of the extraction";
+  EXPECT_EQ(test::read_text(folder / "a7/embedding-00000.npy"), test::read_text(folder / "a/embedding-00000.npy"));
+  EXPECT_NE(test::read_text(folder / "a7/kl-00000.npy"), test::read_text(folder / "a/kl-00000.npy"));
+  const auto knn = [&](const char* train, const char* test) { return run_fungi("knn " + (folder / train).string() + " " + (folder / test).string() + " -k 2"); };
+  EXPECT_EQ(knn("a7", "b7").status, 0);
+  const Outcome mixed = knn("a7", "b");
+  EXPECT_EQ(mixed.status, 1) << "gradients of two projections cannot be compared";
+  EXPECT_NE(mixed.err.find("seed"), std::string::npos) << mixed.err;
+}
+
+TEST(Project, KilledAtRandomMomentsEndsWithTheSameBytes) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 24);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
+  const std::string settings = "--projection-dim 3000";
+  ASSERT_EQ(run_fungi(project(folder / "kept", folder / "whole", settings)).status, 0);
+  const RandomStream random(11, "kills");
+  for (size_t i = 0; i < 12; ++i)
+    run_fungi(project(folder / "kept", folder / "killed", settings), "timeout -s KILL " + std::to_string(0.005 + 0.1 * random.uniform(i)));
+  ASSERT_EQ(run_fungi(project(folder / "kept", folder / "killed", settings)).status, 0);
+  EXPECT_EQ(test::contents(folder / "killed"), test::contents(folder / "whole"));
+}
+
+TEST(Project, ClearRefusals) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 4);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "plain")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "half", "--keep-factors --storage float16")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "bare", "", "--objectives none ")).status, 0);
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& more, const std::string& word) {
+    const Outcome o = run_fungi(project(folder / from, folder / to, more));
+    EXPECT_EQ(o.status, 1) << from << " " << more;
+    EXPECT_NE(o.err.find(word), std::string::npos) << o.err;
+  };
+  refused("plain", "new", "", "--keep-factors");
+  refused("half", "new", "", "float16");
+  refused("bare", "new", "", "no gradient");
+  refused("kept", "kept", "--projection-dim 5", "another folder");
+  refused("kept", "new", "--projection triangular", "gaussian");
+  EXPECT_FALSE(fs::exists(folder / "new"));
+  ASSERT_EQ(run_fungi(project(folder / "kept", folder / "new", "--projection-dim 5")).status, 0);
+  refused("kept", "new", "--projection-dim 6", "rows");
+  EXPECT_EQ(run_fungi(project(folder / "kept", folder / "new", "--projection-dim 6 --overwrite")).status, 0);
+}
+
+}  // namespace
+}  // namespace fungi
