@@ -18,6 +18,17 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
   verb.add_flag("--json", json, "Print JSON");
 }
 
+void FeatureOptions::add_exact_gradients(CLI::App& verb) {
+  auto* flag = verb.add_flag("--exact-gradients", exact_gradients, "Compare whole gradients instead of projected ones; needs stores extracted with --keep-factors");
+  // A PCA of 0 columns means none, which is what exact gradients have.
+  verb.parse_complete_callback([this, &verb, flag] {
+    if (flag->count() == 0) return;
+    if (verb.get_option("--pca")->count() > 0 && pca > 0)
+      throw CLI::ValidationError("--pca", "whole gradients are compared without ever being columns, so there is nothing to shrink: leave out --pca or --exact-gradients");
+    pca = 0;
+  });
+}
+
 std::vector<std::string> FeatureOptions::combinations(const Store& store) const {
   if (!features.empty()) return {features};
   const std::vector<std::string> blocks = feature_names(store.manifest().spec);
@@ -38,27 +49,35 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
 
 namespace {
 
-// Gradients can be compared only when the same heads and the same projection made them.
-void require_same_projection(const Store& train, const Store& test) {
-  const auto made_by = [](const Store& store) {
+// Gradients can be compared only when the same heads, and, unless they are whole, the same projection made them.
+void require_same_making(const Store& train, const Store& test, bool projected) {
+  const auto made_by = [&](const Store& store) {
     const auto settings = nlohmann::json::parse(store.manifest().spec.settings);
-    nlohmann::json facts{{"seed", settings.value("seed", nlohmann::json())}, {"projection", settings.value("projection", nlohmann::json())}};
+    nlohmann::json facts{{"seed", settings.value("seed", nlohmann::json())}};
+    if (projected) facts["projection"] = settings.value("projection", nlohmann::json());
     return facts.dump();
   };
   if (const std::string expected = made_by(train), found = made_by(test); expected != found)
-    fail(fmt::format("the gradients were not projected like those of {}: expected {}, found {}", train.folder().string(), expected, found), test.folder().string(),
+    fail(fmt::format("the gradients were not made like those of {}: expected {}, found {}", train.folder().string(), expected, found), test.folder().string(),
          "extract or project both stores with the same options");
 }
 
 }  // namespace
 
 TrainTest load_pair(const Store& train, const Store& test, const std::string& features) {
-  if (features != "embedding") require_same_projection(train, test);
+  if (features != "embedding") require_same_making(train, test, true);
   TrainTest pair{train.load(features), test.load(features)};
   if (pair.train.features.cols() != pair.test.features.cols())
     fail(fmt::format("the training rows have {} columns, the test rows {}", pair.train.features.cols(), pair.test.features.cols()), test.folder().string(),
          "extract the test split with --like " + train.folder().string());
   pair.test.labels = align_labels(pair.train.classes, pair.test);
+  return pair;
+}
+
+TrainTest load_pair_labels(const Store& train, const Store& test) {
+  require_same_making(train, test, false);
+  TrainTest pair{{train.ids(), train.labels(), train.classes(), {}, {}}, {test.ids(), {}, test.classes(), {}, {}}};
+  pair.test.labels = align_labels(train.classes(), test);
   return pair;
 }
 

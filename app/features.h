@@ -15,10 +15,12 @@ struct FeatureOptions {
   std::string features;          // "embedding+kl"; empty: embedding, then one block more at a time
   bool all_combinations = false;
   size_t pca = 512;              // 0: never
+  bool exact_gradients = false;  // compare whole gradients by their kept factors
   unsigned threads = 0;
   bool json = false;
 
   void add_to(CLI::App& verb, bool with_pca = true);
+  void add_exact_gradients(CLI::App& verb);  // for verbs that need neighbours only; after add_to
   unsigned thread_count() const { return threads ? threads : default_threads(); }
   // Each as "embedding+kl+..."; blocks of kept factors are left out unless named.
   std::vector<std::string> combinations(const Store& store) const;
@@ -29,6 +31,8 @@ struct TrainTest {
   FeatureSet train, test;
 };
 TrainTest load_pair(const Store& train, const Store& test, const std::string& features);
+// The same without features, for --exact-gradients.
+TrainTest load_pair_labels(const Store& train, const Store& test);
 
 // Fits on the training rows when the rule of Pca::applies says so; they, and the test rows if there are any, are replaced.
 // Returns whether it did.

@@ -8,6 +8,7 @@
 #include "app/features.h"
 #include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/fewshot.h"
+#include "fungi/search/gradient_search.h"
 
 namespace fungi::app {
 namespace {
@@ -34,21 +35,32 @@ int run(const Arguments& a) {
   const ClassifyOptions options{.k = a.k, .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance, .metric = parse_metric(a.metric)};
   size_t tested = 0;
   for (const std::string& features : a.features.combinations(train_store)) {
-    TrainTest pair = load_pair(train_store, test_store, features);
+    const bool exact = a.features.exact_gradients;
+    TrainTest pair = exact ? load_pair_labels(train_store, test_store) : load_pair(train_store, test_store, features);
+    std::vector<size_t> rows;  // of the training store; empty: all
     if (a.shots) {
-      const std::vector<size_t> rows = few_shot_rows(a, pair.train.labels);
-      pair.train.features = gather(pair.train.features.view(), rows);
+      rows = few_shot_rows(a, pair.train.labels);
       pair.train.labels = gather(pair.train.labels, rows);
+      if (!exact) pair.train.features = gather(pair.train.features.view(), rows);
     }
-    const bool shrunk = apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
-    const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, options, pool);
-    tested = pair.test.features.rows();
+    const bool shrunk = !exact && apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
+    size_t columns = pair.train.features.cols();
+    KnnScore score;
+    if (exact) {
+      const GradientSearch search(train_store, test_store, features, pool, {.metric = options.metric, .database_rows = rows});
+      columns = search.columns();
+      score = classify({search.rows(), search.queries()}, pair.train.labels, pair.test.labels, options, [&] { return search.knn(a.k, pool); });
+    } else {
+      score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, options, pool);
+    }
+    tested = pair.test.labels.size();
     nlohmann::json row{{"features", features}, {"accuracy", score.accuracy}, {"mean_per_class_accuracy", score.mean_per_class}, {"k", a.k}, {"pca", a.features.pca},
-                       {"pca_applied", shrunk}, {"shots", a.shots}, {"columns", pair.train.features.cols()}, {"train_rows", pair.train.features.rows()},
+                       {"pca_applied", shrunk}, {"shots", a.shots}, {"columns", columns}, {"train_rows", pair.train.labels.size()},
                        {"test_rows", tested}, {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
+    if (exact) row["exact_gradients"] = true;
     if (score.auc) row["auc"] = *score.auc;
     list.push_back(row);
-    table.push_back({features, std::to_string(pair.train.features.cols()), percent(score.accuracy), percent(row["standard_error"]), percent(score.mean_per_class), score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
+    table.push_back({features, std::to_string(columns), percent(score.accuracy), percent(row["standard_error"]), percent(score.mean_per_class), score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
   }
   if (a.features.json) fmt::print("{}\n", list.dump(2));
   else {
@@ -71,6 +83,7 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
   self->add_option("--vote", a->vote, "uniform or distance")->capture_default_str()->check(CLI::IsMember({"uniform", "distance"}));
   self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")->capture_default_str();
   a->features.add_to(*self);
+  a->features.add_exact_gradients(*self);
   return [a] { return run(*a); };
 }
 

@@ -8,6 +8,7 @@
 #include "app/features.h"
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/search/gradient_search.h"
 
 namespace fungi::app {
 namespace {
@@ -40,12 +41,18 @@ int run(const Arguments& a) {
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
   for (const std::string& features : a.features.combinations(database)) {
-    TrainTest pair = load_pair(database, queries, features);
-    const bool shrunk = apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
+    const bool exact = a.features.exact_gradients;
+    TrainTest pair = exact ? load_pair_labels(database, queries) : load_pair(database, queries, features);
+    const bool shrunk = !exact && apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
+    std::optional<GradientSearch> search;
+    if (exact) search.emplace(database, queries, features, pool, GradientSearchOptions{.metric = options.metric});
+    const auto keys = [&](size_t first, View<double> out) { search->keys(first, out, pool); };
     for (const auto& [name, relevance] : relevances(a, pair)) {
-      const RetrievalScore score = evaluate_retrieval(pair.train.features, pair.test.features, relevance, options, pool);
+      const RetrievalScore score = exact ? evaluate_retrieval(search->rows(), search->queries(), keys, relevance, options, pool)
+                                         : evaluate_retrieval(pair.train.features, pair.test.features, relevance, options, pool);
       list.push_back({{"features", features}, {"relevance", name}, {"map", score.map}, {"precision_at", options.precision_at}, {"precision", score.precision},
                       {"queries", score.queries}, {"pca", a.features.pca}, {"pca_applied", shrunk}});
+      if (exact) list.back()["exact_gradients"] = true;
       table.push_back({features, name, percent(score.map), percent(score.precision[0]), percent(score.precision[1]), percent(score.precision[2])});
     }
   }
@@ -64,6 +71,7 @@ Verb add_retrieve(CLI::App& parent, CLI::App*& self) {
   self->add_option("--truth", a->truth, "gnd_*.pkl or .json (revisited Oxford/Paris), or .jsonl of query/positive/junk; default: same class");
   self->add_option("--metric", a->metric, "inner_product, cosine or euclidean")->capture_default_str();
   a->features.add_to(*self);
+  a->features.add_exact_gradients(*self);
   return [a] { return run(*a); };
 }
 

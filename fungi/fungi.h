@@ -19,4 +19,5 @@
 #include "fungi/objective/factory.h"
 #include "fungi/objective/objective.h"
 #include "fungi/search/feature_index.h"
+#include "fungi/search/gradient_search.h"
 #include "fungi/search/knn.h"

@@ -63,15 +63,20 @@ KnnScore score_votes(Votes votes, Labels train_labels, Labels test_labels) {
 
 KnnScore classify(View<const float> train, Labels train_labels, View<const float> test,
                   Labels test_labels, const ClassifyOptions& options, Pool& pool) {
-  check_label_count(train_labels, train.rows, "training labels");
-  check_label_count(test_labels, test.rows, "test labels");
+  return classify({train.rows, test.rows}, train_labels, test_labels, options,
+                  [&] { return knn(train, test, options.k, pool, {.metric = options.metric}); });
+}
+
+KnnScore classify(const RowCounts& rows, Labels train_labels, Labels test_labels,
+                  const ClassifyOptions& options, const std::function<Neighbours()>& search) {
+  check_label_count(train_labels, rows.train, "training labels");
+  check_label_count(test_labels, rows.test, "test labels");
   classes_of(train_labels, "training labels");
   classes_of(test_labels, "test labels");
   if (options.vote == Vote::distance && options.metric != Metric::euclidean)
     fail("expected the Euclidean metric for votes weighted by distance", "vote",
          "use uniform votes");
-  const Neighbours neighbours = knn(train, test, options.k, pool, {.metric = options.metric});
-  return score_votes(vote(neighbours, train_labels, options.vote), train_labels, test_labels);
+  return score_votes(vote(search(), train_labels, options.vote), train_labels, test_labels);
 }
 
 }  // namespace fungi

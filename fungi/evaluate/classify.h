@@ -3,6 +3,7 @@
 // smallest label.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -44,6 +45,14 @@ struct ClassifyOptions {
 // rows.
 KnnScore classify(View<const float> train, Labels train_labels, View<const float> test,
                   Labels test_labels, const ClassifyOptions& options, Pool& pool);
+
+// The same for neighbours that another search gives, e.g. one by whole gradients (options.k of them
+// by options.metric); it runs after labels and options were found good.
+struct RowCounts {
+  size_t train = 0, test = 0;
+};
+KnnScore classify(const RowCounts& rows, Labels train_labels, Labels test_labels,
+                  const ClassifyOptions& options, const std::function<Neighbours()>& search);
 
 // The figures for votes at hand.
 KnnScore score_votes(Votes votes, Labels train_labels, Labels test_labels);

@@ -13,6 +13,8 @@ namespace {
 
 using search::Best;
 
+constexpr size_t kKeyBytes = size_t{64} << 20;  // of keys in memory at a time
+
 enum Role : uint8_t { kOther, kPositive, kJunk };
 
 std::vector<Role> roles_of(const Relevance& relevance, size_t rows, size_t query) {
@@ -35,15 +37,12 @@ std::vector<Role> roles_of(const Relevance& relevance, size_t rows, size_t query
 }
 
 // The ranks of the positives among what is not junk: for each, how many such rows come before it.
-std::vector<size_t> ranks_of(const search::ExactKey& exact, View<const float> database,
-                             const std::vector<double>& norms, const float* query,
-                             const std::vector<Role>& role) {
-  const double query_norm = exact.norm(query);
+std::vector<size_t> ranks_of(View<const double> keys, size_t query, const std::vector<Role>& role) {
   std::vector<Best> positives;
   std::vector<Best> others;
-  for (size_t j = 0; j < database.rows; ++j) {
+  for (size_t j = 0; j < keys.cols; ++j) {
     if (role[j] == kJunk) continue;
-    const Best best{exact(query, database.row(j), query_norm, norms[j]), uint32_t(j)};
+    const Best best{keys(query, j), uint32_t(j)};
     (role[j] == kPositive ? positives : others).push_back(best);
   }
   std::sort(positives.begin(), positives.end());
@@ -96,29 +95,52 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool) {
   search::check_search(database, queries, 1, database.rows);
-  if (relevance.size() != queries.rows)
-    fail(fmt::format("expected ground truth for each of {} queries, found {}", queries.rows,
+  const search::ExactKey exact(options.metric, database.cols);
+  const auto norms_of = [&](View<const float> rows, const char* what) {
+    std::vector<double> norms(rows.rows);
+    pool.parallel_for(rows.rows, 256, [&](size_t begin, size_t end, unsigned) {
+      for (size_t j = begin; j < end; ++j) {
+        norms[j] = exact.norm(rows.row(j));
+        if (!std::isfinite(norms[j])) search::fail_not_finite(what, j);
+      }
+    });
+    return norms;
+  };
+  const std::vector<double> norms = norms_of(database, "database");
+  const std::vector<double> query_norms = norms_of(queries, "queries");
+  const auto fill = [&](size_t first, View<double> keys) {
+    pool.parallel_for(keys.rows, 1, [&](size_t i, size_t, unsigned) {
+      for (size_t j = 0; j < database.rows; ++j)
+        keys(i, j) =
+            exact(queries.row(first + i), database.row(j), query_norms[first + i], norms[j]);
+    });
+  };
+  return evaluate_retrieval(database.rows, queries.rows, fill, relevance, options, pool);
+}
+
+RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
+                                  const std::vector<Relevance>& relevance,
+                                  const RetrievalOptions& options, Pool& pool) {
+  if (relevance.size() != queries)
+    fail(fmt::format("expected ground truth for each of {} queries, found {}", queries,
                      relevance.size()),
          "ground truth", "");
   for (size_t cut : options.precision_at)
     if (cut == 0) fail("expected precision at 1 or deeper, found 0", "precision_at", "");
-  const search::ExactKey exact(options.metric, database.cols);
-  std::vector<double> norms(database.rows);
-  pool.parallel_for(database.rows, 256, [&](size_t begin, size_t end, unsigned) {
-    for (size_t j = begin; j < end; ++j) {
-      norms[j] = exact.norm(database.row(j));
-      if (!std::isfinite(norms[j])) search::fail_not_finite("database", j);
-    }
-  });
   RetrievalScore out;
-  out.by_query.resize(queries.rows);
-  pool.parallel_for(queries.rows, 1, [&](size_t i, size_t, unsigned) {
-    if (!std::isfinite(exact.norm(queries.row(i)))) search::fail_not_finite("queries", i);
-    const std::vector<Role> role = roles_of(relevance[i], database.rows, i);
-    if (relevance[i].positive.empty()) return;
-    out.by_query[i] =
-        score_ranks(ranks_of(exact, database, norms, queries.row(i), role), options.precision_at);
-  });
+  out.by_query.resize(queries);
+  const size_t step = std::clamp<size_t>(kKeyBytes / (sizeof(double) * database_rows), 1, 512);
+  for (size_t first = 0; first < queries; first += step) {
+    Matrix<double> keys(std::min(step, queries - first), database_rows);
+    fill(first, keys);
+    pool.parallel_for(keys.rows(), 1, [&](size_t i, size_t, unsigned) {
+      const std::vector<Role> role = roles_of(relevance[first + i], database_rows, first + i);
+      for (size_t j = 0; j < database_rows; ++j)
+        if (!std::isfinite(keys(i, j))) search::fail_not_finite("queries", first + i);
+      if (relevance[first + i].positive.empty()) return;
+      out.by_query[first + i] = score_ranks(ranks_of(keys, i, role), options.precision_at);
+    });
+  }
   out.precision.assign(options.precision_at.size(), 0.0);
   for (const auto& score : out.by_query) {
     if (!score) continue;

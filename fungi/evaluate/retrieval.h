@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -49,6 +50,14 @@ QueryScore score_ranking(const std::vector<uint32_t>& ranking, const Relevance& 
 // Ranks of the positives in the exact order (search::ExactKey). Errors: widths, counts, rows out of
 // range, a row both positive and junk, no query with positives, NaN or infinity (naming the row).
 RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
+                                  const std::vector<Relevance>& relevance,
+                                  const RetrievalOptions& options, Pool& pool);
+
+// The same for keys that something else computes, e.g. whole gradients: fill(first, keys) writes
+// those of queries first .. first + keys.rows to every row of the database, smaller = nearer. A key
+// that is not finite is an Error.
+using FillKeys = std::function<void(size_t first, View<double> keys)>;
+RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool);
 

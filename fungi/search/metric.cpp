@@ -86,6 +86,13 @@ void Selection::offer(Best candidate) {
 
 void Selection::sort() { std::sort_heap(heap_, heap_ + size_); }
 
+void check_neighbours(size_t k, size_t available) {
+  if (k == 0) fail("expected at least one neighbour, found k = 0", "k", "use k >= 1");
+  if (k > available)
+    fail(fmt::format("expected k <= {} rows, found k = {}", available, k), "k",
+         "use a smaller k or more rows");
+}
+
 void check_search(View<const float> database, View<const float> queries, size_t k,
                   size_t available) {
   if (database.rows == 0 || database.cols == 0)
@@ -96,10 +103,7 @@ void check_search(View<const float> database, View<const float> queries, size_t 
     fail(fmt::format("expected queries of width {} like the database, found width {}",
                      database.cols, queries.cols),
          "queries", "use the same model, features and PCA for both");
-  if (k == 0) fail("expected at least one neighbour, found k = 0", "k", "use k >= 1");
-  if (k > available)
-    fail(fmt::format("expected k <= {} rows, found k = {}", available, k), "k",
-         "use a smaller k or more rows");
+  check_neighbours(k, available);
   if (database.rows > std::numeric_limits<uint32_t>::max())
     fail(fmt::format("expected at most 2^32 - 1 rows, found {}", database.rows), "database",
          "search it in parts");

@@ -79,6 +79,7 @@ class Selection {
 // Errors that every search shares: widths, k, counts.
 void check_search(View<const float> database, View<const float> queries, size_t k,
                   size_t available);
+void check_neighbours(size_t k, size_t available);
 // Error naming the first row of NaN or infinity. `what` names the matrix ("database", "query").
 [[noreturn]] void fail_not_finite(const char* what, size_t row);
 
