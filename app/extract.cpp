@@ -93,6 +93,7 @@ int run(const Arguments& a) {
   const std::vector<std::string> objectives = objective_list(a);
   if (objectives.empty()) options.layer = "none";
   for (const std::string& o : objectives) options.tokens |= o.starts_with("ibot");
+  options.mha_input_as_activation = parse_preset(a.preset) == Preset::paper;
   const Backbone backbone = Backbone::open(a.model.model, options, pool);
   Extractor extractor(backbone, extractor_options(a), pool);
   StoreSpec spec = extractor.spec();

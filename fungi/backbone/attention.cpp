@@ -143,6 +143,12 @@ void attention_forward(BlockContext& c, const Residual& r) {
   e.residual = r.residual, e.residual_stride = r.residual_stride;
   e.out = r.out, e.out_stride = r.out_stride;
   run_gemm(c, query_rows, s.proj_in.row(0), s.proj_in.stride(), c.block.proj.forward, e);
+  if (c.mha_input_as_activation) {  // DEVIATION: see BackboneOptions
+    const Elements& norm1 = c.block.pruned ? c.scratch.gathered : c.scratch.in;
+    FUNGI_ASSERT(inner == c.arch.width && norm1.stride() == s.proj_in.stride());
+    std::memcpy(s.proj_in.row(0), norm1.at(0, 0),
+                query_rows * norm1.stride() * c.kernel.element_size);
+  }
 }
 
 bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,

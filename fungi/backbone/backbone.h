@@ -46,6 +46,10 @@ struct BackboneOptions {
   std::string layer =
       "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
   bool tokens = false;        // give every final token as well (dense features, masked objectives)
+  // DEVIATION: the paper's code hooks torchvision's fused attention module, so what it takes for the
+  // input of blocks.N.attn.proj is the output of norm1 instead of the attention context (SPEC
+  // 1.4.1). Takes effect for torchvision checkpoints and that layer only.
+  bool mha_input_as_activation = false;
   StatedFacts stated_facts;   // facts the file does not hold; "size" sets another input size
 };
 
@@ -100,7 +104,8 @@ class Backbone {
   ~Backbone();
 
   const Architecture& architecture() const;
-  const BackboneOptions& options() const;  // with the precision filled in
+  // With the precision filled in, and mha_input_as_activation only where it takes effect.
+  const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
   std::string source() const;   // path and format; empty for assembled weights

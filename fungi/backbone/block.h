@@ -40,7 +40,7 @@ struct BlockState {
   Floats x_in;          // the block's input (before-norm: also the residual)
   Elements qkv, q, kv;  // after rotary
   Floats context;       // attention output before the inner norm, only with attention_norm
-  Elements proj_in;     // what proj reads
+  Elements proj_in;     // what proj reads, or is said to have read (mha_input_as_activation)
   Floats x_mid;         // after attention; after-norm: the sum that norm1 reads
   Floats u;             // fc1's output before the activation
   Floats y;             // after-norm only: the sum that norm2 reads
@@ -67,6 +67,7 @@ struct BlockContext {
       nullptr;  // [patches, head_dim] cosines then sines, see attention.cpp
   const Matrix<float>* relative_table = nullptr;  // T5 [buckets, heads]
   bool keep = false;
+  bool mha_input_as_activation = false;  // BackboneOptions; of the layer's own block
 
   size_t query_rows() const { return block.pruned ? batch.samples * batch.pooled : batch.rows(); }
   size_t queries(size_t sample) const { return block.pruned ? batch.pooled : batch.tokens(sample); }

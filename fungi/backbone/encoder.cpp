@@ -108,6 +108,8 @@ void load(Weights& w, const TensorSource& tensors, Pool& pool) {
     w.options.precision = w.options.isa == Isa::amx ? Precision::bf16 : Precision::f32;
   w.kernel = &kernel::kernel_for(w.options.isa, *w.options.precision);
   if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
+  w.options.mha_input_as_activation &=
+      a.dialect == "torchvision" && w.layer && w.layer->part == LayerId::Part::proj;
   const bool prune = a.pooled_tokens() > 0 && !w.options.tokens;
   w.blocks.resize(a.depth);
   pool.parallel_for(a.depth + 1, 1, [&](size_t i, size_t, unsigned) {

@@ -40,7 +40,8 @@ BlockContext Run::context(size_t index) {
           workspace.stages,
           w.rotary.empty() ? nullptr : &w.rotary,
           w.relative_table.empty() ? nullptr : &w.relative_table,
-          keep};
+          keep,
+          keep && index == w.layer->block && w.options.mha_input_as_activation};
 }
 
 void Run::forward(const Inputs& inputs) {

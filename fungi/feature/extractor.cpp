@@ -70,6 +70,10 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
   if (!s.backbone.layer()) fail("gradients are wanted, but the backbone was opened without a layer", name, "open it with BackboneOptions::layer");
   if (objective->wants_tokens() && !s.backbone.options().tokens)
     fail("this objective looks at patch tokens, but the backbone was opened without them", name, "open it with BackboneOptions::tokens");
+  if (s.options.preset == Preset::paper && s.backbone.architecture().dialect == "torchvision" &&
+      s.backbone.layer()->part == LayerId::Part::proj && !s.backbone.options().mha_input_as_activation)
+    fail("the preset 'paper' takes the output of norm1 for the layer's input on torchvision checkpoints", name,
+         "open the backbone with BackboneOptions::mha_input_as_activation");
   if (!s.projection) {
     ProjectionOptions p;
     p.kind = s.options.projection;
@@ -225,6 +229,7 @@ StoreSpec Extractor::spec() const {
   }
   if (s.projection) {
     settings["layer"] = s.backbone.layer()->name();
+    if (b.mha_input_as_activation) settings["layer_input"] = "norm1";
     settings["projection"] = nlohmann::json::parse(projection_settings(*s.projection, s.options.seed));
   }
   for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;

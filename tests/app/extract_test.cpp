@@ -2,6 +2,7 @@
 // fungi extract as a user runs it: resume after kill -9 to the last byte, grown folders, bad files, mismatches, Ctrl-C.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -100,6 +101,23 @@ TEST(Extract, BadFilesAreRecordedAndSkipped) {
   EXPECT_EQ(strict.status, 1);
   EXPECT_NE(strict.err.find("a/"), std::string::npos) << "must name the file: " << strict.err;
   EXPECT_EQ(run_fungi(base + (folder / "strict").string() + " --strict").status, 1) << "a recorded failure still stops --strict";
+}
+
+TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 3);
+  auto run = [&](const std::string& model, const std::string& preset) {
+    const fs::path store = folder / (preset + model.substr(0, 4));
+    const Outcome outcome = run_fungi("extract " + (folder / "data").string() + " -m " FUNGI_GOLDEN_DIR "/backbone/" + model + " --objectives kl --preset " + preset + " -o " + store.string());
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return std::array{test::read_text(store / "embedding-00000.npy"), test::read_text(store / "kl-00000.npy"), test::read_text(store / "manifest.json")};
+  };
+  // KL is the same in both presets but for this.
+  const auto native = run("torchvision_vit/model.pth --set heads=2", "native"), paper = run("torchvision_vit/model.pth --set heads=2", "paper");
+  EXPECT_EQ(native[0], paper[0]);
+  EXPECT_NE(native[1], paper[1]);
+  EXPECT_NE(paper[2].find("norm1"), std::string::npos);
+  EXPECT_EQ(run("timm_vit --set heads=4", "native")[1], run("timm_vit --set heads=4", "paper")[1]);
 }
 
 TEST(Extract, CtrlCSavesAndExits130) {

@@ -28,7 +28,13 @@ std::vector<NamedMatrix> head_state(const std::string& role, const mini::Head& h
 
 class MiniVitFeatures : public testing::Test {
  protected:
-  MiniVitFeatures() : backbone_(Backbone::assemble(mini::architecture(), mini::Tensors(model_), {.precision = Precision::f32}, pool_)) {}
+  explicit MiniVitFeatures(const std::string& dialect = "timm", bool mha_input_as_activation = false) : backbone_(assemble(dialect, mha_input_as_activation)) {}
+
+  Backbone assemble(const std::string& dialect, bool mha_input_as_activation, bool tokens = false) const {
+    Architecture a = mini::architecture();
+    a.dialect = dialect;
+    return Backbone::assemble(a, mini::Tensors(model_), {.precision = Precision::f32, .tokens = tokens, .mha_input_as_activation = mha_input_as_activation}, pool_);
+  }
 
   Matrix<float> embed(size_t first, size_t count, Workspace& workspace) const {
     Matrix<float> pixels(count, 192), e(count, 8);
@@ -75,6 +81,42 @@ TEST_F(MiniVitFeatures, Kl) {
   Kl kl({.width = 6}, 8, 1);
   kl.restore(head_state("head", model_.kl));
   expect_feature(kl, 1, 1.58975635338e-05, {0.254423279, 0.312501307, -0.886673067, 0.226765518});
+}
+
+// The paper's rule for torchvision checkpoints (SPEC 1.4.1).
+class MiniVitPaperFeatures : public MiniVitFeatures {
+ protected:
+  MiniVitPaperFeatures() : MiniVitFeatures("torchvision", true) {}
+};
+
+TEST_F(MiniVitPaperFeatures, KlTakesNorm1ForTheActivation) {
+  Kl kl({.width = 6}, 8, 1);
+  kl.restore(head_state("head", model_.kl));
+  expect_feature(kl, 1, 1.58975635338e-05, {-0.247112007, -0.74613218, -0.0389329854, -0.617014302});
+}
+
+TEST_F(MiniVitPaperFeatures, WithAndWithoutPruningAndForTorchvisionOnly) {
+  const Backbone whole = assemble("torchvision", true, true), timm = assemble("timm", true), context = assemble("timm", false);
+  EXPECT_TRUE(backbone_.options().mha_input_as_activation);
+  EXPECT_FALSE(timm.options().mha_input_as_activation);
+  Matrix<float> pixels(2, 192), d(2, 8), tokens(10, 8), embedding[4];
+  for (size_t i = 0; i < 2; ++i) std::copy(model_.images[i].begin(), model_.images[i].end(), pixels.row(i));
+  for (size_t i = 0; i < 16; ++i) d.data()[i] = float(i % 5) - 2;
+  LayerGradient g[4];
+  const Backbone* backbones[] = {&backbone_, &whole, &timm, &context};
+  for (size_t k = 0; k < 4; ++k) {
+    Workspace workspace;
+    embedding[k] = Matrix<float>(2, 8);
+    backbones[k]->forward(Inputs::images(pixels), workspace, embedding[k], k == 1 ? tokens.view() : View<float>{});
+    EXPECT_LT(golden::relative_error(embedding[k].data(), embedding[0].data(), 16), 1e-6) << "the forward pass must not change";
+    backbones[k]->backward(d, workspace, g[k]);
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_LT(golden::relative_error(g[1].a.row(g[1].offsets[i]), g[0].a.row(i), 8), 1e-6) << "all tokens, sample " << i;
+    EXPECT_EQ(golden::relative_error(g[2].a.row(i), g[3].a.row(i), 8), 0) << "timm, sample " << i;
+    EXPECT_GT(golden::relative_error(g[0].a.row(i), g[3].a.row(i), 8), 0.1) << "sample " << i;
+    EXPECT_EQ(golden::relative_error(g[0].b.row(i), g[3].b.row(i), 8), 0) << "b is the same, sample " << i;
+  }
 }
 
 TEST_F(MiniVitFeatures, Dino) {
