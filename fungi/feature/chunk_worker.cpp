@@ -78,6 +78,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
   if (masked && masks_.rows() != batch) masks_ = Matrix<uint8_t>(batch, patches);
   for (size_t row = first; row < last; row += batch) {
     const size_t count = std::min(batch, last - row);
+    step_ = "view";
     for (size_t i = 0; i < count; ++i) {
       const RowId id = locate(row + i, samples.size());
       write_view(id, samples, pixels_.row(i));
@@ -85,6 +86,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
     }
     Inputs inputs = Inputs::images(pixels_.view().slice(0, count));
     if (masked) inputs.masked = masks_.view().slice(0, count);
+    step_ = "forward";
     done(row, count, inputs);
   }
 }
@@ -105,6 +107,7 @@ Matrix<float> ChunkWorker::embed_request(std::span<const PreparedSample> samples
 // Loss and gradient of one sample under one objective; the gradient is scattered into d_pooled_ and d_tokens_.
 double ChunkWorker::objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples, size_t sample) {
   const Stages::Scope scope(workspace_.stages, "objective");
+  step_ = "objective";
   const Architecture& a = backbone_.architecture();
   const bool wants_tokens = o.objective->wants_tokens();
   const size_t d = a.embedding_width, t = wants_tokens ? a.patches() : 0;
@@ -154,6 +157,7 @@ void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size
         std::copy_n(d_tokens_[request].row((row - first + i) * t), t * a.width, d_all.row(i * a.tokens() + a.prefix_tokens));
       d_token_view = d_all.view();
     }
+    step_ = "backward";
     backbone_.backward(d_pooled_[request].view().slice(row - first, count), workspace_, gradient_, d_token_view);
     for (size_t i = 0; i < count; ++i)
       append_factors(gradient_, gradient_.offsets[i], gradient_.offsets[i + 1], factors[(row - first + i) / views]);
@@ -203,6 +207,7 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
       const size_t r = o.requests[i], views = schedule_[r].views;
       if (d_pooled_[r].empty()) continue;
       if (recording) {
+        step_ = "backward";
         backbone_.backward(d_pooled_[r], *recording, schedule_.first_row(r, n), workspace_, gradient_);
         for (size_t s = 0; s < n; ++s)
           append_factors(gradient_, gradient_.offsets[s * views], gradient_.offsets[(s + 1) * views], factors[s]);

@@ -45,6 +45,7 @@ class ChunkWorker {
   std::vector<SampleResult> run(std::span<const PreparedSample> samples, const std::vector<ScheduledObjective>& objectives);
 
   Stages& stages() { return workspace_.stages; }
+  const char* step() const { return step_; }  // what it was at: view, forward, objective or backward
 
  private:
   struct RowId {
@@ -62,6 +63,7 @@ class ChunkWorker {
   const Backbone& backbone_;
   const ViewSchedule& schedule_;
   uint64_t seed_;
+  const char* step_ = "view";
   Workspace workspace_;
   std::vector<ImageViews> makers_;
   std::vector<std::pair<size_t, size_t>> open_;  // per maker: (generation, sample) whose image it holds

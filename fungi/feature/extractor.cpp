@@ -163,14 +163,14 @@ void Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       const size_t count = std::min(kStep, chosen.size() - first);
       s.pool.parallel_for(count, 1, [&](size_t i, size_t, unsigned worker) {
         const size_t at = first + i, index = chosen[at];
-        Image image;
+        Matrix<float> embeddings;
         try {
-          image = support.image(index, s.options.decode);
+          const Image image = support.image(index, s.options.decode);
+          const PreparedSample sample{&image, support.id(index)};
+          embeddings = workers[worker].embed_request({&sample, 1}, group.request);
         } catch (const Error&) {
           return;  // a broken file is no negative; extraction will report it
         }
-        const PreparedSample sample{&image, support.id(index)};
-        const Matrix<float> embeddings = workers[worker].embed_request({&sample, 1}, group.request);
         for (size_t o = 0; o < group.objectives.size(); ++o)
           group.objectives[o]->reduce_support(embeddings, group.kept[o].view().slice(at * views, views));
         good[at] = 1;
@@ -248,7 +248,7 @@ StoreSpec Extractor::spec() const {
   return spec;
 }
 
-size_t Extractor::shard_size() const { return views_per_sample() > 4 ? 32 : 512; }
+size_t Extractor::shard_size() const { return views_per_sample() > 4 ? 64 : 512; }
 
 StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> samples) {
   State& s = *state_;
@@ -268,7 +268,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
   for (size_t first = 0; first < samples.size(); first += group) {
     const size_t count = std::min(group, samples.size() - first);
     std::vector<SampleResult> results(count);
-    std::vector<std::string> errors(count);
+    std::vector<StoreFailure> failures(count);  // without a stage: none
     s.pool.parallel_for(count, chunk, [&](size_t begin, size_t end, unsigned w) {
       ChunkWorker& worker = s.workers[w];
       std::vector<Image> images(end - begin);
@@ -276,11 +276,14 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
       std::vector<size_t> positions;
       for (size_t i = begin; i < end; ++i) {
         const size_t index = samples[first + i];
+        const char* stage = "read";
         try {
           const Stages::Scope scope(worker.stages(), "decode");
-          images[i - begin] = dataset.image(index, s.options.decode);
+          const std::vector<uint8_t> bytes = dataset.read(index);
+          stage = "decode";
+          images[i - begin] = dataset.decode(index, bytes, s.options.decode);
         } catch (const Error& e) {
-          errors[i] = e.message();
+          failures[i] = {first + i, stage, e.message()};
           continue;
         }
         prepared.push_back({&images[i - begin], dataset.id(index)});
@@ -295,7 +298,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
           try {
             results[positions[i]] = std::move(worker.run({&prepared[i], 1}, s.objectives).front());
           } catch (const Error& e) {
-            errors[positions[i]] = e.message();
+            failures[positions[i]] = {first + positions[i], worker.step(), e.message()};
           }
         }
       }
@@ -303,8 +306,8 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
 
     std::vector<size_t> good;
     for (size_t i = 0; i < count; ++i) {
-      if (!errors[i].empty()) out.failures.push_back({first + i, "decode", errors[i]});
-      else good.push_back(i);
+      if (failures[i].stage.empty()) good.push_back(i);
+      else out.failures.push_back(std::move(failures[i]));
     }
     for (size_t i : good) std::copy(results[i].embedding.begin(), results[i].embedding.end(), out.blocks[0].row(first + i));
     const Stages::Scope scope(s.own, "projection");

@@ -103,7 +103,7 @@ void StoreWriter::State::write_shard(size_t shard, const StoreWork& work, const 
       continue;
     }
     pieces.push_back(piece);
-    rows_text += store::row_line(layout.row(i));
+    rows_text += store::row_line(layout.row(i, piece.stored ? piece.stored->key : ""));
   }
   FUNGI_ASSERT(next == work.samples.size());
 

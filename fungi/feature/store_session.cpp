@@ -10,9 +10,9 @@
 
 namespace fungi::store {
 
-Row Layout::row(size_t sample) const {
+Row Layout::row(size_t sample, const std::string& stored_key) const {
   const StoreSample& s = samples[sample];
-  Row row{s.id, s.label, "", s.key};
+  Row row{s.id, s.label, "", s.key.empty() ? stored_key : s.key};
   if (s.label >= 0 && !classes.empty()) row.class_name = classes[static_cast<size_t>(s.label)];
   return row;
 }
@@ -41,9 +41,13 @@ void Layout::require_valid() const {
   }
 }
 
+bool same_content(const StoreSample& sample, const std::string& key) {
+  return sample.key.empty() || sample.key == key;
+}
+
 const FailedSample* Failures::find(const StoreSample& sample) const {
   const auto found = by_id_.find(sample.id);
-  return found != by_id_.end() && found->second.key == sample.key ? &found->second : nullptr;
+  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second : nullptr;
 }
 
 bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,
@@ -52,7 +56,7 @@ bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,
   size_t next = 0;
   for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
     if (next < rows.size() && rows[next].id == layout.samples[i].id) {
-      if (rows[next] != layout.row(i)) return false;
+      if (rows[next] != layout.row(i, rows[next].key)) return false;
       ++next;
     } else if (failures.find(layout.samples[i]) == nullptr) {
       return false;
@@ -70,7 +74,7 @@ void Sources::add(const Path& folder, size_t shard, const std::vector<Row>& rows
 
 const Sources::Location* Sources::find(const StoreSample& sample) const {
   const auto found = by_id_.find(sample.id);
-  return found != by_id_.end() && found->second.key == sample.key ? &found->second : nullptr;
+  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second : nullptr;
 }
 
 void Sources::read(const Location& location, const StoreBlock& block, float* out) {

@@ -24,14 +24,18 @@ struct Layout {
   size_t shards() const { return (samples.size() + shard_size - 1) / shard_size; }
   size_t first(size_t shard) const { return shard * shard_size; }
   size_t last(size_t shard) const { return std::min(samples.size(), (shard + 1) * shard_size); }
-  Row row(size_t sample) const;  // what its line in the rows file says
+  // What its line in the rows file says; a sample without a key keeps the one stored before.
+  Row row(size_t sample, const std::string& stored_key) const;
 
   // Error: no samples, an id twice or empty, a label without class, too many shards.
   void require_valid() const;
 };
 
-// Failures by sample id. A recorded failure counts for a sample only while the content key is the
-// same.
+// Whether a row or failure stored under `key` still belongs to the sample's content. A sample that
+// cannot be looked at (its disk is not there today) is no reason to throw a row away.
+bool same_content(const StoreSample& sample, const std::string& key);
+
+// Failures by sample id. A recorded failure counts for a sample only while the content is the same.
 class Failures {
  public:
   void add(FailedSample sample) { by_id_[sample.id] = std::move(sample); }

@@ -26,7 +26,7 @@ namespace fungi {
 struct StoreSample {
   std::string id;        // unique in the data set; any bytes
   int64_t label = -1;    // index into the classes; -1: none
-  std::string key = {};  // says that the content changed (e.g. its size in bytes); empty: never
+  std::string key = {};  // another one than before: the content changed; empty: nothing is known
 };
 
 struct StoreOptions {

@@ -93,9 +93,16 @@ void Dataset::finish(DatasetKind kind, const fs::path& place) {
            "ids name rows of the result: remove the second one");
 }
 
-Image Dataset::image(size_t i, const DecodeOptions& options) const {
-  return decode_image(read(i), id(i), options);
+Image Dataset::decode(size_t i, std::span<const uint8_t> bytes,
+                      const DecodeOptions& options) const {
+  return decode_image(bytes, id(i), options);
 }
+
+Image Dataset::image(size_t i, const DecodeOptions& options) const {
+  return decode(i, read(i), options);
+}
+
+std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
 
 Sample Dataset::load(size_t i, const DecodeOptions& options) const {
   return {id(i), label(i), image(i, options)};
@@ -163,6 +170,12 @@ std::vector<fs::path> list_folder(const fs::path& folder) {
   std::sort(entries.begin(), entries.end(),
             [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return entries;
+}
+
+std::optional<uint64_t> size_of_file(const fs::path& file) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(file, error);
+  return error ? std::nullopt : std::optional(size);
 }
 
 std::string describe(const std::map<std::string, size_t>& by_extension) {

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,8 +65,14 @@ class Dataset {
 
   // The stored bytes of a sample: an encoded image file, or the raw record of CIFAR and IDX.
   virtual std::vector<uint8_t> read(size_t i) const = 0;
-  // Its pixels. Throws Error, with the id as its place, when the bytes are no image.
-  virtual Image image(size_t i, const DecodeOptions& options = {}) const;
+  // The pixels that those bytes hold. Throws Error, with the id as its place, when they are no
+  // image.
+  virtual Image decode(size_t i, std::span<const uint8_t> bytes,
+                       const DecodeOptions& options = {}) const;
+  Image image(size_t i, const DecodeOptions& options = {}) const;  // both in one
+  // How many bytes are stored for a sample, without reading them; nothing where that cannot be told
+  // (the file is gone) or says nothing (records of equal size).
+  virtual std::optional<uint64_t> stored_bytes(size_t i) const;
   Sample load(size_t i, const DecodeOptions& options = {}) const;
 
  protected:

@@ -95,6 +95,9 @@ class FolderDataset final : public Dataset {
   }
 
   std::vector<uint8_t> read(size_t i) const override { return read_file_bytes(root_ / id(i)); }
+  std::optional<uint64_t> stored_bytes(size_t i) const override {
+    return size_of_file(root_ / id(i));
+  }
 
  private:
   int class_number(const std::string& name) {
@@ -121,6 +124,7 @@ class SingleFile final : public Dataset {
     finish(DatasetKind::flat, file);
   }
   std::vector<uint8_t> read(size_t) const override { return read_file_bytes(file_); }
+  std::optional<uint64_t> stored_bytes(size_t) const override { return size_of_file(file_); }
 
  private:
   fs::path file_;

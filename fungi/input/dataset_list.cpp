@@ -141,6 +141,9 @@ class ListDataset final : public Dataset {
   }
 
   std::vector<uint8_t> read(size_t i) const override { return read_file_bytes(folder_ / id(i)); }
+  std::optional<uint64_t> stored_bytes(size_t i) const override {
+    return size_of_file(folder_ / id(i));
+  }
 
  private:
   fs::path folder_;

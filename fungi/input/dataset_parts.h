@@ -28,6 +28,7 @@ bool is_hidden(const std::filesystem::path& file);
 
 // Entries of a folder, hidden ones left out, sorted by name (bytes).
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
+std::optional<uint64_t> size_of_file(const std::filesystem::path& file);
 bool contains_image(const std::filesystem::path& folder);  // anywhere below
 // "12 .txt and 3 .csv files": for messages about folders without images.
 std::string describe(const std::map<std::string, size_t>& by_extension);

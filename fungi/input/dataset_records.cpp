@@ -75,9 +75,10 @@ std::vector<uint8_t> RecordDataset::read(size_t i) const {
   return bytes;
 }
 
-Image RecordDataset::image(size_t i, const DecodeOptions&) const {
+Image RecordDataset::decode(size_t i, std::span<const uint8_t> planes,
+                            const DecodeOptions&) const {
   const Run& run = run_of(i);
-  const std::vector<uint8_t> planes = read(i);
+  FUNGI_ASSERT(planes.size() == run.pixels());
   const size_t plane = run.width * run.height;
   Image image{run.width, run.height, std::vector<uint8_t>(3 * plane)};
   for (size_t p = 0; p < plane; ++p)

@@ -197,6 +197,7 @@ class TarDataset final : public Dataset {
   std::vector<uint8_t> read(size_t i) const override {
     return shards_[where_.at(i).shard]->read(where_[i].member);
   }
+  std::optional<uint64_t> stored_bytes(size_t i) const override { return where_.at(i).member.size; }
 
  private:
   struct Where {

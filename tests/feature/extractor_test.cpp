@@ -21,7 +21,7 @@ class Pictures : public Dataset {
     finish(DatasetKind::flat, "pictures");
   }
   std::vector<uint8_t> read(size_t) const override { return {}; }
-  Image image(size_t i, const DecodeOptions&) const override {
+  Image decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
     if (i == broken_) fail("the file is broken", ids_[i]);
     Image image{40, 30, std::vector<uint8_t>(40 * 30 * 3)};
     const RandomStream random(i, "pictures");
@@ -184,6 +184,70 @@ TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
   EXPECT_EQ(bad.failures[0].stage, "decode");
   for (size_t i = 0; i < 8; ++i)
     EXPECT_EQ(std::equal(good.blocks[1].row(i), good.blocks[1].row(i) + good.blocks[1].cols(), bad.blocks[1].row(i)), i != 3);
+}
+
+// Sample 1 cannot be read, 2 is too slim to be viewed.
+class Trouble : public Pictures {
+ public:
+  Trouble() : Pictures(6) {}
+  std::vector<uint8_t> read(size_t i) const override {
+    if (i == 1) fail("the disk has gone", ids_[i]);
+    return {};
+  }
+  Image decode(size_t i, std::span<const uint8_t> bytes, const DecodeOptions& options) const override {
+    if (i == 2) return {1, 5000, std::vector<uint8_t>(15000)};
+    return Pictures::decode(i, bytes, options);
+  }
+};
+
+// Refuses the sample whose embedding it was told.
+class Picky : public Objective {
+ public:
+  explicit Picky(float refused) : refused_(refused) {}
+  std::string name() const override { return "picky"; }
+  std::vector<ViewRequest> views() const override { return {ViewRequest{}}; }
+  double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override {
+    if (latents.pooled(0, 0) == refused_) fail("not this one", name());
+    std::copy_n(latents.pooled.row(0), latents.pooled.cols, gradients.pooled.row(0));
+    return 0;
+  }
+
+ private:
+  float refused_;
+};
+
+TEST(Extractor, AFailureSaysAtWhichStage) {
+  Pool pool(2);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  ExtractorOptions embedding_only;
+  embedding_only.objectives = {};
+  const StoreRows known = Extractor(backbone, std::move(embedding_only), pool).extract(Pictures(6), range(6));
+  ExtractorOptions o;
+  o.objectives = {"kl"};
+  Extractor extractor(backbone, std::move(o), pool);
+  extractor.add(std::make_unique<Picky>(known.blocks[0](4, 0)));
+  const StoreRows rows = extractor.extract(Trouble(), range(6));
+  std::string stages;
+  for (const StoreFailure& f : rows.failures) stages += std::to_string(f.position) + f.stage + " ";
+  EXPECT_EQ(stages, "1read 2view 4objective ");
+  for (size_t i : {0, 3, 5}) EXPECT_TRUE(std::equal(known.blocks[0].row(i), known.blocks[0].row(i) + 48, rows.blocks[0].row(i))) << i;
+}
+
+TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {
+  Pool pool(1);
+  Architecture a = tiny();
+  a.dialect = "torchvision";
+  const Backbone plain = Backbone::assemble(a, RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone paper = Backbone::assemble(a, RandomTensors(1), {.precision = Precision::f32, .mha_input_as_activation = true}, pool);
+  auto options = [](Preset preset) {
+    ExtractorOptions o;
+    o.objectives = {"kl"};
+    o.preset = preset;
+    return o;
+  };
+  EXPECT_THROW(Extractor(plain, options(Preset::paper), pool), Error);
+  EXPECT_EQ(Extractor(plain, options(Preset::native), pool).spec().settings.find("layer_input"), std::string::npos);
+  EXPECT_NE(Extractor(paper, options(Preset::paper), pool).spec().settings.find(R"("layer_input":"norm1")"), std::string::npos);
 }
 
 }  // namespace

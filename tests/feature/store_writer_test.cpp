@@ -170,6 +170,28 @@ TEST(StoreWriter, ChangedContentKeyComputesThatSampleAgain) {
   expect_same_bytes(tmp / "fresh", tmp / "s", "one file changed");
 }
 
+TEST(StoreWriter, WithoutAContentKeyNothingCountsAsChanged) {  // e.g. the files' disk is not mounted today
+  Folder tmp;
+  Extraction run;
+  auto samples = example_samples(0, 30);
+  for (StoreSample& sample : samples) sample.key = "100";
+  run(tmp / "s", samples);
+  const auto before = snapshot(tmp / "s");
+  auto unknown = samples;
+  for (StoreSample& sample : unknown) sample.key = "";
+  run(tmp / "s", unknown);
+  EXPECT_EQ(run.computed, 0u);
+  EXPECT_EQ(snapshot(tmp / "s"), before);
+  // Rows that move keep the key they were stored with.
+  std::reverse(samples.begin(), samples.end());
+  std::reverse(unknown.begin(), unknown.end());
+  run(tmp / "s", unknown);
+  EXPECT_EQ(run.computed, 0u);
+  Extraction fresh;
+  fresh(tmp / "fresh", samples);
+  expect_same_bytes(tmp / "fresh", tmp / "s", "moved");
+}
+
 TEST(StoreWriter, FailuresStayUnlessRetried) {
   Folder tmp;
   Extraction run;

@@ -67,6 +67,7 @@ TEST(FolderDataset, FlatAndSingleFile) {
   EXPECT_EQ(labels(*data), (std::vector<int>{-1, -1}));
   EXPECT_TRUE(data->class_names().empty());
   EXPECT_EQ(data->read(1), golden_image("rgb8.png"));
+  EXPECT_EQ(data->stored_bytes(1), golden_image("rgb8.png").size());
   const Sample sample = data->load(1);
   EXPECT_EQ(sample.id, "b.png");
   EXPECT_EQ(sample.image.rgb, testing::pattern(23, 17, 1).rgb);
@@ -74,6 +75,9 @@ TEST(FolderDataset, FlatAndSingleFile) {
   const auto one = open_dataset(root.path() / "b.png");
   EXPECT_EQ(ids(*one), (Names{"b.png"}));
   EXPECT_EQ(one->image(0).rgb, sample.image.rgb);
+  EXPECT_EQ(one->stored_bytes(0), data->stored_bytes(1));
+  std::filesystem::remove(root.path() / "b.png");
+  EXPECT_EQ(one->stored_bytes(0), std::nullopt);
 }
 
 TEST(FolderDataset, MixedFolderKeepsLooseImagesWithoutLabel) {

@@ -45,6 +45,8 @@ TEST(TarDataset, CompressedShardInAnyOrder) {
   EXPECT_EQ(data->label(12), -1);
   for (const size_t i : {5u, 2u, 2u, 11u, 0u, 6u, 7u, 1u})
     EXPECT_EQ(data->read(i), golden_image(files[i % 4])) << i;
+  for (size_t i = 0; i < 12; ++i)
+    EXPECT_EQ(data->stored_bytes(i), golden_image(files[i % 4]).size()) << i;
   EXPECT_EQ(data->read(12), golden_image("rgb8.png"));
 }
 
