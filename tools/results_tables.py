@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of docs/results.md, from the figures of a make_results.Study."""
+from make_results import LABELS, SEEDS, STEPS, WIDTH, deviation, features, mean, percent, table
+
+PROJECTIONS = [("sign", WIDTH), ("sign_reference", WIDTH), ("gaussian", WIDTH), ("sparse", WIDTH), ("factored", WIDTH),
+               ("sign", 4 * WIDTH), ("factored", 4 * WIDTH), ("sign", 16 * WIDTH), ("factored", 16 * WIDTH)]
+RECOMMENDED = ("factored", 16 * WIDTH)
+
+
+def per_set(study, head, figure, steps=STEPS):
+    """Rows: steps; columns: the sets and their mean. figure(set, step) gives one value per draw."""
+    sets = study.finished("f32")
+    rows = []
+    for step in steps:
+        columns = [figure(name, step) for name in sets]
+        together = [mean(draw) for draw in zip(*columns)] if columns else [0]
+        rows.append([step, *[percent(c) for c in columns], f"**{percent(together)}**"])
+    return table([head, *sets, "mean"], rows)
+
+
+def embedding_once(step, seeds):
+    return seeds[:1] if step == "embedding" else seeds
+
+
+def knn_table(study, projection, rows, *options):
+    figure = lambda name, step: study.accuracies(name, step, projection, rows, embedding_once(step, SEEDS), *options)
+    return per_set(study, "features", figure)
+
+
+def gains(study, projection, rows):
+    """Full feature minus embedding, mean over the sets, one value per draw."""
+    sets = study.finished("f32")
+    plain = mean([study.accuracies(s, "embedding", seeds=SEEDS[:1])[0] for s in sets])
+    full = [mean(d) for d in zip(*[study.accuracies(s, "+K+D+S", projection, rows) for s in sets])]
+    return [f - plain for f in full]
+
+
+def main_section(study):
+    sets = study.finished("f32")
+    errors = ", ".join(f"{s} ±{100 * study.error(s):.1f}" for s in sets)
+    better = gains(study, *RECOMMENDED)
+    verdict = f"{100 * mean(better):+.2f} ± {100 * deviation(better):.2f} points"
+    return f"""## Nearest neighbours, k = 20
+
+Top-1 accuracy in percent; ± is the standard deviation over three draws of heads and projection on the same crops. The
+standard error of a figure from its number of test pictures is larger: {errors} (one binomial standard error). Differences
+between rows of a column are on the same pictures and are steadier than that.
+
+With the projection we recommend (`--projection {RECOMMENDED[0]} --projection-dim {RECOMMENDED[1]}`, sixteen times the width; then PCA to 512):
+
+{knn_table(study, *RECOMMENDED)}
+The full feature gains {verdict} over the embedding on the mean of the sets.
+
+With the paper's projection (`sign`, as many rows as the embedding has columns; the default):
+
+{knn_table(study, "sign", WIDTH)}"""
+
+
+def projection_section(study):
+    sets = study.finished("f32")
+    rows = []
+    for kind, width in PROJECTIONS:
+        seeds = SEEDS if width < 16 * WIDTH or (kind, width) == RECOMMENDED else SEEDS[:1]
+        cells = [[mean(d) for d in zip(*[study.accuracies(s, step, kind, width, seeds) for s in sets])] for step in STEPS[1:]]
+        rows.append([kind, str(width), *[percent(c, 2) for c in cells]])
+    exact = []
+    for step in STEPS[1:]:
+        columns = [[study.knn(study.work / "f32" / s, features(step, label), "--exact-gradients", "--pca", "0")["accuracy"] for label in LABELS]
+                   for s in sets]
+        exact.append([mean(d) for d in zip(*columns)])
+    rows.append(["none: exact inner products", "-", *[percent(c, 2) for c in exact]])
+    return f"""## What the projection costs
+
+Mean accuracy over the sets (k = 20, PCA to 512 where it applies) by kind and number of rows. The last line uses the gradients
+themselves (`knn --exact-gradients`), the limit of infinitely many rows. Where one seed was run there is no ±.
+
+{table(["projection", "rows", *STEPS[1:]], rows)}"""
+
+
+def precision_section(study):
+    both = [s for s in study.finished("f32") if study.complete("bf16", s)]
+    if not both:
+        return "## bf16\n\nNo set is finished in bf16 yet.\n"
+    rows = []
+    for kind in ("f32", "bf16"):
+        for step in STEPS:
+            values = [study.knn(study.work / kind / s, features(step))["accuracy"] for s in both]
+            rows.append([kind, step, *[percent([v], 2) for v in values], percent([mean(values)], 2)])
+    return f"""## bf16 beside f32
+
+One draw, `sign` with {WIDTH} rows.
+
+{table(["precision", "features", *both, "mean"], rows)}"""
+
+
+def uses_section(study):
+    sets = study.finished("f32")
+    recommended = lambda name, seed: study.projected(name, *RECOMMENDED, seed)
+
+    def linear(name, step):
+        out = []
+        for seed in embedding_once(step, SEEDS[:1]):
+            folder = recommended(name, seed)
+            blocks = features(step, LABELS[SEEDS.index(seed)])
+            out.append(study.fungi.figures("linear", folder / "train", folder / "test", "--features", blocks)[0]["accuracy"])
+        return out
+
+    def clusters(name, step):
+        out = []
+        for seed in embedding_once(step, SEEDS):
+            blocks = features(step, LABELS[SEEDS.index(seed)])
+            out.append(study.fungi.figures("kmeans", recommended(name, seed) / "train", "--features", blocks)[0]["overlap"])
+        return out
+
+    def retrieval(name, step):
+        out = []
+        for seed in embedding_once(step, SEEDS):
+            folder = recommended(name, seed)
+            blocks = features(step, LABELS[SEEDS.index(seed)])
+            out.append(study.fungi.figures("retrieve", folder / "train", folder / "test", "--features", blocks)[0]["map"])
+        return out
+
+    few = lambda shots: lambda name, step: study.accuracies(name, step, *RECOMMENDED, embedding_once(step, SEEDS), "--shots", shots,
+                                                            "-k", min(shots, 20))
+    parts = [f"""## Other uses
+
+All with the recommended projection.
+
+Linear probe (softmax regression, penalty chosen on a fifth of the training rows), top-1 in percent, one draw:
+
+{per_set(study, "features", linear)}
+k-means on the training rows, as many clusters as classes, best matching of clusters and classes, percent:
+
+{per_set(study, "features", clusters)}
+Retrieval: every test picture is a query, the training pictures of its class are what should be found; mean average
+precision in percent:
+
+{per_set(study, "features", retrieval)}"""]
+    for shots in (1, 5):
+        parts.append(f"""Few shots: the first {shots} training picture{"s" if shots > 1 else ""} of each class, k = {shots}:
+
+{per_set(study, "features", few(shots))}""")
+    return "\n".join(parts)
+
+
+def write(study):
+    sets = study.finished("f32")
+    missing = [s for s in study.sets if s not in sets]
+    note = f"\nNot finished, so not counted: {', '.join(missing)}.\n" if missing else ""
+    sizes = []
+    for s in sets:
+        row = study.knn(study.work / "f32" / s, "embedding")
+        sizes.append(f"{s} {row['train_rows']}/{row['test_rows']}")
+    presets = ("Presets `native` and `paper` give the same bytes with this model, as the script has just checked: its own statistics are "
+               "ImageNet's and its evaluation transform is the paper's." if study.presets_agree() else
+               "Presets `native` and `paper` differ here; the figures are those of `native`.")
+    return f"""# Results
+
+Written by `tools/make_results.py`; every figure comes from the command line. Backbone: DeiT-tiny/16 at 224 pixels, ImageNet-1k
+supervised, width {WIDTH}, f32 unless said. Training/test pictures: {", ".join(sizes)}. K, D, S: KL, DINO (12 crops), SimCLR (49
+patches, 256 x 49 negatives). {presets}
+{note}
+{main_section(study)}
+{projection_section(study)}
+{precision_section(study)}
+{uses_section(study)}"""
