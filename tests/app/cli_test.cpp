@@ -55,7 +55,7 @@ TEST(CommandLine, ModelsAndInspect) {
 }
 
 TEST(CommandLine, BenchPrintsOneObject) {
-  for (const char* objectives : {"none", "kl"}) {
+  for (const char* objectives : {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:patch_count=1,negatives=2"}) {
     const Outcome o = run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") + objectives);
     ASSERT_EQ(o.status, 0) << o.err;
     const auto json = nlohmann::json::parse(o.out);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole of fungi extract on random pictures in memory: views, forward, losses, backward and
+// projection; no files.
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "app/bench.h"
+#include "fungi/base/random.h"
+#include "fungi/feature/extractor.h"
+#include "fungi/feature/view_schedule.h"
+#include "fungi/objective/factory.h"
+
+namespace fungi::app {
+namespace {
+
+class RandomPictures final : public Dataset {
+ public:
+  explicit RandomPictures(size_t count) {
+    for (size_t i = 0; i < count; ++i) ids_.push_back(std::to_string(i));
+    labels_.assign(count, -1);
+    picture_.width = 500, picture_.height = 375;  // a usual photograph of the usual data sets
+    picture_.rgb.resize(picture_.width * picture_.height * 3);
+    const RandomStream random(7, "bench");
+    for (size_t i = 0; i < picture_.rgb.size(); ++i) picture_.rgb[i] = uint8_t(random.bits(i));
+  }
+  std::vector<uint8_t> read(size_t) const override { return {}; }
+  Image decode(size_t, std::span<const uint8_t>, const DecodeOptions&) const override {
+    return picture_;
+  }
+
+ private:
+  Image picture_;
+};
+
+// Random negatives instead of embeddings of a training set: the same work, at once.
+void prepare(Objective& objective, const Backbone& backbone, Pool& pool) {
+  const Support support = objective.support();
+  if (support.samples == 0 || objective.ready()) return;
+  ViewSchedule schedule(backbone.architecture(), Preset::native);
+  const size_t views = schedule[schedule.add(support.views)].views;
+  const size_t samples = std::min<size_t>(support.samples, 1024);
+  Matrix<float> kept(samples * views,
+                     objective.support_width(backbone.architecture().embedding_width));
+  const RandomStream random(11, "bench");
+  for (size_t i = 0; i < kept.rows() * kept.cols(); ++i) kept.data()[i] = float(random.normal(i));
+  objective.prepare(kept, views, pool);
+}
+
+}  // namespace
+
+BenchRate bench_features(const Backbone& backbone, const std::vector<std::string>& objectives,
+                         double seconds, Pool& pool) {
+  using Clock = std::chrono::steady_clock;
+  Extractor extractor(backbone, {.objectives = {}}, pool);
+  const Architecture& a = backbone.architecture();
+  for (const std::string& specification : objectives) {
+    auto objective =
+        make_objective(specification, {a.embedding_width, a.width, 42, Preset::native});
+    prepare(*objective, backbone, pool);
+    extractor.add(std::move(objective));
+  }
+  BenchRate rate;
+  rate.views = extractor.views_per_sample();
+  const RandomPictures pictures(pool.threads() * std::max<size_t>(1, 16 / rate.views));
+  std::vector<size_t> samples(pictures.size());
+  std::iota(samples.begin(), samples.end(), size_t{0});
+  extractor.extract(pictures, std::span(samples).first(pool.threads()));  // warm
+  const auto start = Clock::now();
+  double elapsed = 0;
+  size_t done = 0;
+  while (elapsed < seconds) {
+    extractor.extract(pictures, samples);
+    done += samples.size();
+    elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  rate.samples_per_second = double(done) / elapsed;
+  rate.stages = extractor.stages();
+  return rate;
+}
+
+}  // namespace fungi::app
