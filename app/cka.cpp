@@ -6,7 +6,6 @@
 
 #include "app/features.h"
 #include "fungi/evaluate/cka.h"
-#include "fungi/feature/kept_factors.h"
 
 namespace fungi::app {
 
@@ -24,14 +23,10 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   return [a] {
     const Store store = Store::open(a->store);
     Pool pool(a->threads ? a->threads : default_threads());
-    std::vector<std::string> names;
+    const std::vector<std::string> names = feature_names(store.manifest().spec);
     std::vector<FeatureSet> sets;
     std::vector<View<const float>> views;
-    for (const StoreBlock& block : store.manifest().spec.blocks) {
-      if (is_factor_block(block.name)) continue;
-      names.push_back(block.name);
-      sets.push_back(store.load(block.name));
-    }
+    for (const std::string& name : names) sets.push_back(store.load(name));
     for (const FeatureSet& s : sets) views.push_back(s.features);
     const Matrix<double> cka = linear_cka(views, pool);
     nlohmann::json rows = nlohmann::json::array();

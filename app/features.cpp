@@ -5,8 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fungi/feature/kept_factors.h"
-#include "fungi/feature/pca.h"
+#include "fungi/feature/feature_rows.h"
 
 namespace fungi::app {
 
@@ -14,6 +13,7 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
   auto* one = verb.add_option("--features", features, "Blocks joined with +, e.g. embedding+kl; default: one more at a time");
   verb.add_flag("--all-combinations", all_combinations, "Every combination of blocks")->excludes(one);
   if (with_pca) verb.add_option("--pca", pca, "Shrink to so many columns where the rows allow it; 0 = never")->capture_default_str();
+  verb.add_option("--memory", memory, "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of the machine's")->transform(CLI::AsSizeValue(false))->capture_default_str();
   verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
   verb.add_flag("--json", json, "Print JSON");
 }
@@ -64,29 +64,37 @@ void require_same_making(const Store& train, const Store& test, bool projected) 
 
 }  // namespace
 
-TrainTest load_pair(const Store& train, const Store& test, const std::string& features) {
+void require_same_heads(const Store& train, const Store& test) { require_same_making(train, test, false); }
+
+LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options, Pool& pool, bool& shrunk) {
+  const std::vector<StoreBlock> blocks = store.select(features);
+  const std::optional<Pca> pca = fit_pca(store, blocks, options.pca, pool);
+  shrunk = pca.has_value();
+  return {store.ids(), store.labels(), store.classes(), fungi::load_rows(store, blocks, pca, options.memory_limit(), pool)};
+}
+
+TrainTest load_pair(const Store& train, const Store& test, const std::string& features, const FeatureOptions& options, Pool& pool,
+                    const std::vector<size_t>& chosen) {
   if (features != "embedding") require_same_making(train, test, true);
-  TrainTest pair{train.load(features), test.load(features)};
-  if (pair.train.features.cols() != pair.test.features.cols())
-    fail(fmt::format("the training rows have {} columns, the test rows {}", pair.train.features.cols(), pair.test.features.cols()), test.folder().string(),
+  const std::vector<StoreBlock> train_blocks = train.select(features), test_blocks = test.select(features);
+  if (const size_t expected = total_width(train_blocks), found = total_width(test_blocks); expected != found)
+    fail(fmt::format("the training rows have {} columns, the test rows {}", expected, found), test.folder().string(),
          "extract the test split with --like " + train.folder().string());
-  pair.test.labels = align_labels(pair.train.classes, pair.test);
+  TrainTest pair = load_pair_labels(train, test, chosen);
+  const std::optional<Pca> pca = fit_pca(train, train_blocks, options.pca, pool, chosen);
+  pair.shrunk = pca.has_value();
+  pair.train.features = fungi::load_rows(train, train_blocks, pca, options.memory_limit(), pool, chosen);
+  pair.test.features = fungi::load_rows(test, test_blocks, pca, options.memory_limit(), pool);
   return pair;
 }
 
-TrainTest load_pair_labels(const Store& train, const Store& test) {
-  require_same_making(train, test, false);
-  TrainTest pair{{train.ids(), train.labels(), train.classes(), {}, {}}, {test.ids(), {}, test.classes(), {}, {}}};
-  pair.test.labels = align_labels(train.classes(), test);
+TrainTest load_pair_labels(const Store& train, const Store& test, const std::vector<size_t>& chosen) {
+  TrainTest pair{{train.ids(), train.labels(), train.classes(), {}}, {test.ids(), align_labels(train.classes(), test), test.classes(), {}}};
+  if (chosen.empty()) return pair;
+  pair.train.labels = gather(train.labels(), chosen);
+  pair.train.ids.clear();
+  for (const size_t row : chosen) pair.train.ids.push_back(train.ids()[row]);
   return pair;
-}
-
-bool apply_pca(Matrix<float>& train, Matrix<float>* test, size_t dim, Pool& pool) {
-  if (!Pca::applies(dim, train.rows(), train.cols())) return false;
-  const Pca pca = Pca::fit(train, dim, pool);
-  train = pca.transform(train, pool);
-  if (test) *test = pca.transform(*test, pool);
-  return true;
 }
 
 void print_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows) {

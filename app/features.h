@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli.h"
+#include "fungi/base/scratch_matrix.h"
 #include "fungi/evaluate/labels.h"
 #include "fungi/feature/store.h"
 
@@ -15,28 +16,42 @@ struct FeatureOptions {
   std::string features;          // "embedding+kl"; empty: embedding, then one block more at a time
   bool all_combinations = false;
   size_t pca = 512;              // 0: never
+  uint64_t memory = 0;           // bytes of rows beyond which they go to a scratch file; 0: a quarter of the machine's
   bool exact_gradients = false;  // compare whole gradients by their kept factors
   unsigned threads = 0;
   bool json = false;
 
   void add_to(CLI::App& verb, bool with_pca = true);
   void add_exact_gradients(CLI::App& verb);  // for verbs that need neighbours only; after add_to
+  size_t memory_limit() const { return memory ? size_t(memory) : default_memory_limit(); }
   unsigned thread_count() const { return threads ? threads : default_threads(); }
   // Each as "embedding+kl+..."; blocks of kept factors are left out unless named.
   std::vector<std::string> combinations(const Store& store) const;
 };
 
+struct LoadedRows {
+  std::vector<std::string> ids;
+  std::vector<int64_t> labels;
+  std::vector<std::string> classes;
+  ScratchMatrix features;
+};
+
+// One store, through a PCA fitted on it where Pca::applies says so.
+LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options, Pool& pool, bool& shrunk);
+
 // Training and test rows with labels in one numbering.
 struct TrainTest {
-  FeatureSet train, test;
+  LoadedRows train, test;
+  bool shrunk = false;  // by a PCA fitted on the training rows
 };
-TrainTest load_pair(const Store& train, const Store& test, const std::string& features);
-// The same without features, for --exact-gradients.
-TrainTest load_pair_labels(const Store& train, const Store& test);
+// `chosen`: rows of the training store; none given: all.
+TrainTest load_pair(const Store& train, const Store& test, const std::string& features, const FeatureOptions& options, Pool& pool,
+                    const std::vector<size_t>& chosen = {});
+// The same without features, for --exact-gradients; require_same_heads() is the caller's.
+TrainTest load_pair_labels(const Store& train, const Store& test, const std::vector<size_t>& chosen = {});
 
-// Fits on the training rows when the rule of Pca::applies says so; they, and the test rows if there are any, are replaced.
-// Returns whether it did.
-bool apply_pca(Matrix<float>& train, Matrix<float>* test, size_t dim, Pool& pool);
+// Error unless the gradients of both stores come from the same heads.
+void require_same_heads(const Store& train, const Store& test);
 
 // A table of strings with aligned columns; numbers right.
 void print_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);

@@ -26,8 +26,8 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
     for (const std::string& features : a->features.combinations(store)) {
-      FeatureSet set = store.load(features);
-      const bool shrunk = apply_pca(set.features, nullptr, a->features.pca, pool);
+      bool shrunk = false;
+      const LoadedRows set = load_rows(store, features, a->features, pool, shrunk);
       const ClusteringScore score = evaluate_clustering(set.features, set.labels, a->kmeans, pool);
       list.push_back({{"features", features}, {"overlap", score.overlap.accuracy}, {"clusters", score.overlap.cluster_sizes.size()}, {"rows", set.features.rows()},
                       {"pca", a->features.pca}, {"pca_applied", shrunk}});

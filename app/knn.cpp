@@ -33,17 +33,13 @@ int run(const Arguments& a) {
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
   const ClassifyOptions options{.k = a.k, .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance, .metric = parse_metric(a.metric)};
+  std::vector<size_t> rows;  // of the training store; empty: all
+  if (a.shots) rows = few_shot_rows(a, train_store.labels());
   size_t tested = 0;
   for (const std::string& features : a.features.combinations(train_store)) {
     const bool exact = a.features.exact_gradients;
-    TrainTest pair = exact ? load_pair_labels(train_store, test_store) : load_pair(train_store, test_store, features);
-    std::vector<size_t> rows;  // of the training store; empty: all
-    if (a.shots) {
-      rows = few_shot_rows(a, pair.train.labels);
-      pair.train.labels = gather(pair.train.labels, rows);
-      if (!exact) pair.train.features = gather(pair.train.features.view(), rows);
-    }
-    const bool shrunk = !exact && apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
+    if (exact) require_same_heads(train_store, test_store);
+    const TrainTest pair = exact ? load_pair_labels(train_store, test_store, rows) : load_pair(train_store, test_store, features, a.features, pool, rows);
     size_t columns = pair.train.features.cols();
     KnnScore score;
     if (exact) {
@@ -55,7 +51,7 @@ int run(const Arguments& a) {
     }
     tested = pair.test.labels.size();
     nlohmann::json row{{"features", features}, {"accuracy", score.accuracy}, {"mean_per_class_accuracy", score.mean_per_class}, {"k", a.k}, {"pca", a.features.pca},
-                       {"pca_applied", shrunk}, {"shots", a.shots}, {"columns", columns}, {"train_rows", pair.train.labels.size()},
+                       {"pca_applied", pair.shrunk}, {"shots", a.shots}, {"columns", columns}, {"train_rows", pair.train.labels.size()},
                        {"test_rows", tested}, {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
     if (exact) row["exact_gradients"] = true;
     if (score.auc) row["auc"] = *score.auc;

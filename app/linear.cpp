@@ -27,14 +27,16 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     Pool pool(a->features.thread_count());
     a->probe.pca = a->features.pca;
+    FeatureOptions raw = a->features;  // the probe fits its own PCA, without its validation rows
+    raw.pca = 0;
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
     for (const std::string& features : a->features.combinations(train)) {
-      const TrainTest pair = load_pair(train, test, features);
+      const TrainTest pair = load_pair(train, test, features, raw, pool);
       std::optional<TrainTest> held;
       std::optional<LabelledRows> validation;
       if (!a->validation.empty()) {
-        held = load_pair(train, Store::open(a->validation), features);
+        held = load_pair(train, Store::open(a->validation), features, raw, pool);
         validation = LabelledRows{held->test.features, held->test.labels};
       }
       const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels}, validation, {pair.test.features, pair.test.labels}, a->probe, pool);

@@ -14,6 +14,7 @@
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/linear_probe.h"
+#include "fungi/feature/feature_rows.h"
 #include "fungi/feature/extractor.h"
 
 namespace fungi::app {
@@ -73,15 +74,15 @@ struct Job {
     }
   }
 
+  static FeatureOptions shrinking(size_t pca) {
+    FeatureOptions options;
+    options.pca = pca;
+    return options;
+  }
+
   double metric(double accuracy, double mean_per_class) const { return 100 * (data.mean_per_class ? mean_per_class : accuracy); }
 
-  double neighbours(TrainTest pair, size_t shots) const {
-    if (shots) {
-      const std::vector<size_t> rows = first_per_class(pair.train.labels, shots);
-      pair.train.features = gather(pair.train.features.view(), rows);
-      pair.train.labels = gather(pair.train.labels, rows);
-    }
-    apply_pca(pair.train.features, &pair.test.features, facts.pca, pool);
+  double neighbours(const TrainTest& pair) const {
     const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, {.k = kNeighbours}, pool);
     return metric(score.accuracy, score.mean_per_class);
   }
@@ -98,8 +99,8 @@ struct Job {
     RunResult result{.train = train.rows(), .failed = train.manifest().failed};
     if (table.protocol == Protocol::clusters) {
       fill(result, [&](const std::string&, const std::string& features) {
-        FeatureSet set = train.load(features);
-        apply_pca(set.features, nullptr, facts.pca, pool);
+        bool shrunk = false;
+        const LoadedRows set = load_rows(train, features, shrinking(facts.pca), pool, shrunk);
         return 100 * evaluate_clustering(set.features, set.labels, {}, pool).overlap.accuracy;
       });
       return result;
@@ -110,10 +111,11 @@ struct Job {
     result.test = test.rows(), result.failed += test.manifest().failed;
     fill(result, [&](const std::string& setting, const std::string& features) {
       const size_t shots = setting == "5-shot" ? kShots : 0;
-      TrainTest pair = load_pair(train, test, features);
+      if (table.protocol != Protocol::linear)
+        return neighbours(load_pair(train, test, features, shrinking(facts.pca), pool, shots ? first_per_class(train.labels(), shots) : std::vector<size_t>{}));
       std::optional<TrainTest> held;
-      if (validation) held = load_pair(train, *validation, features);
-      return table.protocol == Protocol::linear ? probe(pair, held, shots) : neighbours(std::move(pair), shots);
+      if (validation) held = load_pair(train, *validation, features, shrinking(0), pool);
+      return probe(load_pair(train, test, features, shrinking(0), pool), held, shots);
     });
     return result;
   }
@@ -129,9 +131,10 @@ struct Job {
     const std::vector<size_t> database_rows = pick(truth.database), query_rows = pick(truth.queries);
     RunResult result{.train = database_rows.size(), .test = query_rows.size(), .failed = store.manifest().failed};
     fill(result, [&](const std::string& setting, const std::string& features) {
-      const Matrix<float> all = store.load(features).features;
-      Matrix<float> database = gather(all.view(), database_rows), queries = gather(all.view(), query_rows);
-      apply_pca(database, &queries, facts.pca, pool);
+      const std::vector<StoreBlock> blocks = store.select(features);
+      const std::optional<Pca> pca = fit_pca(store, blocks, facts.pca, pool, database_rows);
+      const ScratchMatrix database = fungi::load_rows(store, blocks, pca, default_memory_limit(), pool, database_rows),
+                          queries = fungi::load_rows(store, blocks, pca, default_memory_limit(), pool, query_rows);
       const auto relevance = relevance_of(truth, setting == "hard" ? Difficulty::hard : Difficulty::medium);
       return 100 * evaluate_retrieval(database, queries, relevance, {}, pool).map;
     });

@@ -42,8 +42,8 @@ int run(const Arguments& a) {
   std::vector<std::vector<std::string>> table;
   for (const std::string& features : a.features.combinations(database)) {
     const bool exact = a.features.exact_gradients;
-    TrainTest pair = exact ? load_pair_labels(database, queries) : load_pair(database, queries, features);
-    const bool shrunk = !exact && apply_pca(pair.train.features, &pair.test.features, a.features.pca, pool);
+    if (exact) require_same_heads(database, queries);
+    const TrainTest pair = exact ? load_pair_labels(database, queries) : load_pair(database, queries, features, a.features, pool);
     std::optional<GradientSearch> search;
     if (exact) search.emplace(database, queries, features, pool, GradientSearchOptions{.metric = options.metric});
     const auto keys = [&](size_t first, View<double> out) { search->keys(first, out, pool); };
@@ -51,7 +51,7 @@ int run(const Arguments& a) {
       const RetrievalScore score = exact ? evaluate_retrieval(search->rows(), search->queries(), keys, relevance, options, pool)
                                          : evaluate_retrieval(pair.train.features, pair.test.features, relevance, options, pool);
       list.push_back({{"features", features}, {"relevance", name}, {"map", score.map}, {"precision_at", options.precision_at}, {"precision", score.precision},
-                      {"queries", score.queries}, {"pca", a.features.pca}, {"pca_applied", shrunk}});
+                      {"queries", score.queries}, {"pca", a.features.pca}, {"pca_applied", pair.shrunk}});
       if (exact) list.back()["exact_gradients"] = true;
       table.push_back({features, name, percent(score.map), percent(score.precision[0]), percent(score.precision[1]), percent(score.precision[2])});
     }

@@ -64,9 +64,8 @@ std::string factor_block(std::string_view objective, char which) {
 }
 
 std::vector<std::string> gradient_blocks(const StoreSpec& spec) {
-  std::vector<std::string> names;
-  for (const StoreBlock& block : spec.blocks)
-    if (block.name != "embedding" && !is_factor_block(block.name)) names.push_back(block.name);
+  std::vector<std::string> names = feature_names(spec);
+  std::erase(names, "embedding");
   return names;
 }
 

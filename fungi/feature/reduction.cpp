@@ -7,6 +7,7 @@
 
 #include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
+#include "fungi/feature/feature_rows.h"
 #include "fungi/feature/store_files.h"
 #include "fungi/feature/store_text.h"
 
@@ -18,22 +19,6 @@ using store::Json;
 
 constexpr int kVersion = 1;
 constexpr const char *kFormat = "fungi vectors", *kDescription = "features.json", *kStore = "store.json", *kPca = "pca.npz";
-constexpr size_t kPartBytes = size_t{32} << 20;
-
-size_t total_width(const std::vector<StoreBlock>& blocks) {
-  size_t width = 0;
-  for (const StoreBlock& b : blocks) width += b.width;
-  return width;
-}
-
-void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks, const std::function<void(size_t, Matrix<float>)>& visit) {
-  const size_t width = total_width(blocks), step = std::max<size_t>(1, kPartBytes / (sizeof(float) * width));
-  for (size_t first = 0; first < store.rows(); first += step) {
-    Matrix<float> part(std::min(step, store.rows() - first), width);
-    store.read(blocks, true, first, part);
-    visit(first, std::move(part));
-  }
-}
 
 }  // namespace
 
@@ -57,9 +42,7 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
   if (!Pca::applies(dim, store.rows(), width))
     fail(fmt::format("expected more than {} rows and columns for a PCA of {}, found {} rows of {} columns", dim, dim, store.rows(), width), store.folder().string(),
          fmt::format("ask for fewer than {} columns", std::min(store.rows(), width)));
-  PcaFit fit(width);
-  each_joined_part(store, reduction.blocks_, [&](size_t, Matrix<float> part) { fit.add(part, pool); });
-  reduction.pca_ = fit.finish(dim, pool);
+  reduction.pca_ = fit_pca(store, reduction.blocks_, dim, pool);
   return reduction;
 }
 

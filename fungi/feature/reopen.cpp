@@ -94,6 +94,7 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
     const std::vector<std::string> objectives = objective_names(record.manifest);
     o.layer = objectives.empty() ? "none" : settings.at("layer").get<std::string>();
     for (const std::string& name : objectives) o.tokens |= kind_of(name) == "ibot";
+    o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
     if (settings.contains("stated"))
       for (const auto& [key, value] : settings.at("stated").items()) o.stated_facts[key] = value.get<std::string>();
     return o;

@@ -37,8 +37,7 @@ std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
 
 Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& o, Pool& pool) {
   Evaluation e;
-  for (const StoreBlock& b : train.manifest().spec.blocks)
-    if (b.name.find("_factors_") == std::string::npos) e.blocks.push_back(b.name);
+  e.blocks = feature_names(train.manifest().spec);
   e.train = train.load(e.blocks.front());
   e.test = test.load(e.blocks.front());
   e.test.labels = align_labels(e.train.classes, e.test);

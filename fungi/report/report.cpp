@@ -10,7 +10,6 @@
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
-#include "fungi/feature/kept_factors.h"
 #include "fungi/feature/pca.h"
 #include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"

@@ -62,6 +62,7 @@ TEST_F(ExactGradients, KnnVotesByWholeGradients) {
   }
   EXPECT_FALSE(json("knn", "-k 3 --features embedding")[0].contains("exact_gradients"));
   // The first 4 rows of each class are the first 12 rows.
+  EXPECT_EQ(json("knn", "-k 3 --memory 1"), json("knn", "-k 3 --memory 1GB")) << "rows in a scratch file and in memory";
   const Json few = json("knn", "-k 3 --shots 4 --exact-gradients --features embedding+kl+dino");
   EXPECT_DOUBLE_EQ(few[0]["accuracy"], plain_accuracy(12, {0, 1}));
   EXPECT_EQ(few[0]["train_rows"], 12);

@@ -80,6 +80,13 @@ class Search : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
+TEST_F(Search, AStoreProjectedAnewIsContinuedWithItsOwnProjection) {
+  extract("kept", kObjectives + " --keep-factors");
+  const Outcome o = run_fungi("project " + at("kept") + " -o " + at("projected") + " --seed 7 --projection-dim 40 -q");
+  ASSERT_EQ(o.status, 0) << o.err;
+  expect_own_pictures_first("projected");
+}
+
 TEST_F(Search, PicturesOfTheStoreComeBackFirstFromTheStoreAndFromEveryIndex) {
   extract("store", kObjectives);
   expect_own_pictures_first("store");

@@ -15,8 +15,8 @@ namespace {
 const std::string kModel = FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors";
 
 // The record of a store as the extractor itself would describe it.
-ExtractionRecord record_of(const ExtractorOptions& options, const BackboneOptions& backbone_options, Pool& pool) {
-  const Backbone backbone = Backbone::open(kModel, backbone_options, pool);
+ExtractionRecord record_of(const ExtractorOptions& options, const BackboneOptions& backbone_options, Pool& pool, const std::string& model = kModel) {
+  const Backbone backbone = Backbone::open(model, backbone_options, pool);
   ExtractorOptions copy;
   copy.objectives = options.objectives, copy.preset = options.preset, copy.projection = options.projection, copy.projection_rows = options.projection_rows;
   copy.seed = options.seed, copy.keep_factors = options.keep_factors, copy.decode = options.decode;
@@ -52,6 +52,18 @@ TEST(Reopen, OptionsComeBackFromTheManifest) {
   EXPECT_FALSE(o.decode.allow_truncated);
   const Reopened reopened(record, pool);
   EXPECT_EQ(reopened.backbone().sha256(), record.manifest.spec.model_sha256);
+}
+
+TEST(Reopen, ThePapersActivationOfTorchvisionModels) {
+  Pool pool(1);
+  ExtractorOptions options;
+  options.objectives = {"kl"};
+  options.preset = Preset::paper;
+  for (const bool torchvision : {true, false}) {
+    const BackboneOptions b{.precision = Precision::f32, .mha_input_as_activation = true, .stated_facts = {{"heads", torchvision ? "2" : "4"}}};
+    const ExtractionRecord record = record_of(options, b, pool, torchvision ? FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth" : kModel);
+    EXPECT_EQ(Reopened(record, pool).backbone().options().mha_input_as_activation, torchvision);
+  }
 }
 
 TEST(Reopen, WhatCannotBeRebuiltIsNamed) {

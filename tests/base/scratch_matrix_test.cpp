@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/base/scratch_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace fungi {
+namespace {
+
+TEST(ScratchMatrix, HoldsTheSameInMemoryAndOnDisk) {
+  for (const size_t limit : {size_t{1} << 20, size_t{0}}) {
+    ScratchMatrix m(100, 7, limit);
+    EXPECT_EQ(m.on_disk(), limit == 0);
+    EXPECT_EQ(m.view()(99, 6), 0.0f);
+    for (size_t i = 0; i < 700; ++i) m.view().data[i] = float(i);
+    const ScratchMatrix moved = std::move(m);
+    const View<const float> view = moved;
+    EXPECT_EQ(view.rows, 100u);
+    EXPECT_EQ(view(99, 6), 699.0f);
+  }
+}
+
+TEST(ScratchMatrix, LeavesNoFileBehindAndNamesAFolderThatIsGone) {
+  const auto folder = std::filesystem::temp_directory_path() / "fungi-scratch-test";
+  std::filesystem::create_directories(folder);
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before ? before : "";
+  setenv("TMPDIR", folder.c_str(), 1);
+  {
+    const ScratchMatrix m(1000, 10, 0);
+    EXPECT_TRUE(m.on_disk());
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+  }
+  // More than any disk has: an Error, not a signal.
+  EXPECT_THROW(ScratchMatrix(size_t{1} << 40, 1 << 10, 0), Error);
+  if (before) setenv("TMPDIR", kept.c_str(), 1);
+  else unsetenv("TMPDIR");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ScratchMatrix, NothingIsAMatrix) {
+  EXPECT_EQ(ScratchMatrix(0, 5, 0).rows(), 0u);
+  EXPECT_EQ(ScratchMatrix().cols(), 0u);
+}
+
+}  // namespace
+}  // namespace fungi
