@@ -46,6 +46,14 @@ def negatives(folder):
     return path
 
 
+def bring_peer():
+    """fungivision and timm without what they depend on: torchvision exists here only in builds of several GB."""
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    for command in ([*pip, "safetensors", "pillow<13", "pyyaml", "huggingface_hub", "tqdm"],
+                    [*pip, "--no-deps", "timm", "fungivision==0.0.2"]):
+        subprocess.run(command, check=True)
+
+
 def peer(args, objective, samples):
     done = subprocess.run([sys.executable, "-B", str(HERE / "compare_fungivision.py"), "--data",
                            args.data, "--weights", str(args.weights), "--model", args.model,
@@ -74,6 +82,8 @@ def main():
     folder = args.cache / "extract"
     folder.mkdir(parents=True, exist_ok=True)
     bank = negatives(folder)
+    if args.peer:
+        bring_peer()
 
     best = {}
     for _ in range(args.rounds):  # in turns, so that a slow minute meets all of them

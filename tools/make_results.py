@@ -89,11 +89,13 @@ class Study:
             stores.append({p.name: p.read_bytes() for p in store.glob("*.npy")} | {p.name: p.read_bytes() for p in store.glob("*/*.npy")})
         return bool(stores[0]) and stores[0] == stores[1]
 
+    @staticmethod
+    def whole(store):
+        manifest = store / "manifest.json"
+        return manifest.exists() and json.loads(manifest.read_text()).get("complete", False)
+
     def complete(self, kind, name):
-        def whole(split):
-            manifest = self.work / kind / name / split / "manifest.json"
-            return manifest.exists() and json.loads(manifest.read_text()).get("complete", False)
-        return whole("train") and whole("test")
+        return all(self.whole(self.work / kind / name / split) for split in ("train", "test"))
 
     def finished(self, kind):
         return [s for s in self.sets if self.complete(kind, s)]
@@ -103,12 +105,11 @@ class Study:
         if (projection, rows, seed) == ("sign", WIDTH, 42):
             return self.work / "f32" / name
         folder = self.work / f"{projection}-{rows}-{seed}" / name
-        label = LABELS[SEEDS.index(seed)]
         for split in ("train", "test"):
-            if not (folder / split / "manifest.json").exists():
+            if not self.whole(folder / split):
                 folder.mkdir(parents=True, exist_ok=True)
                 self.fungi.run("project", self.work / "f32" / name / split, "-o", folder / split, "--projection", projection,
-                               "--projection-dim", rows, "--seed", seed, "--objectives", *[o + label for o in ("kl", "dino", "simclr")])
+                               "--projection-dim", rows, "--seed", seed, "-q")
         return folder
 
     # Figures --------------------------------------------------------------------------------------
