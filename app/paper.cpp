@@ -96,7 +96,7 @@ const std::vector<PaperData>& paper_data() {
 const PaperData& paper_data(const std::string& key) { return with_key(paper_data(), key, "data set"); }
 
 const std::vector<PaperBackbone>& paper_backbones() {
-  static const std::string torchvision = "the paper took the LayerNorm's output for the layer's input, we take its true input (docs/numerics.md)";
+  static const std::string torchvision = "the preset paper takes the LayerNorm's output for the layer's input, as the paper did; the others its true input (docs/numerics.md)";
   static const std::string clip = "GELU, as in the paper; the weights were trained with QuickGELU";
   static const std::vector<std::string> in1k{"augreg_in1k", "i1k-300ep"}, in21k{"augreg_in21k", "i21k-300ep"}, tuned{"_ft_", "imagenet2012"};
   static const std::vector<PaperBackbone> list{

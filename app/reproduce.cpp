@@ -58,6 +58,7 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           BackboneOptions o;
           if (a.precision != "auto") o.precision = a.precision == "f32" ? Precision::f32 : Precision::bf16;
           o.stated_facts = facts.facts;
+          o.mha_input_as_activation = a.run.preset == Preset::paper;
           backbone.emplace(Backbone::open(path, o, pool));
           if (const Architecture& found_one = backbone->architecture(); found_one.width != facts.width || found_one.patch_h != facts.patch)
             findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}", path.string(), found_one.width, found_one.patch_h, facts.title, facts.width, facts.patch));
