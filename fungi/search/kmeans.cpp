@@ -18,7 +18,7 @@ namespace fungi {
 namespace {
 
 constexpr size_t kRowBlock = 256;    // rows assigned together
-constexpr size_t kColumnBlock = 64;  // columns summed together
+constexpr size_t kColumnBlock = 512;  // columns of a centre summed together
 constexpr size_t kInertiaBlock = 1024;
 constexpr double kSplit = 1.0 / 1024;  // how far the two halves of a split cluster move apart
 
@@ -69,24 +69,26 @@ double inertia_of(View<const float> rows, View<const float> centres,
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-// Centres become the means of their rows. Columns are independent: each thread sums some of them
-// over all rows.
+// Centres become the means of their rows, each summed by one thread in the order of the rows.
 std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint32_t>& assignment,
                                  Matrix<float>& centres, Pool& pool) {
   const size_t k = centres.rows();
-  std::vector<size_t> count(k, 0);
+  std::vector<size_t> count(k, 0), next(k + 1, 0);
   for (uint32_t a : assignment) ++count[a];
-  pool.parallel_for(rows.cols, kColumnBlock, [&](size_t begin, size_t end, unsigned) {
-    Matrix<double> sum(k, end - begin);
-    for (size_t i = 0; i < rows.rows; ++i) {
-      const float* row = rows.row(i) + begin;
-      double* to = sum.row(assignment[i]);
-      for (size_t c = 0; c < end - begin; ++c) to[c] += row[c];
-    }
-    for (size_t j = 0; j < k; ++j)
-      if (count[j] > 0)
-        for (size_t c = begin; c < end; ++c)
-          centres(j, c) = float(sum(j, c - begin) / double(count[j]));
+  std::partial_sum(count.begin(), count.end(), next.begin() + 1);
+  const std::vector<size_t> start = next;
+  std::vector<uint32_t> members(rows.rows);  // the rows of cluster 0, of cluster 1, ...
+  for (size_t i = 0; i < rows.rows; ++i) members[next[assignment[i]]++] = uint32_t(i);
+  const search::ScanKernel& kernel = search::scan_kernel(best_isa());
+  const size_t parts = (rows.cols + kColumnBlock - 1) / kColumnBlock;
+  pool.parallel_for(k * parts, 1, [&](size_t task, size_t, unsigned) {
+    const size_t j = task / parts, first = task % parts * kColumnBlock;
+    const size_t width = std::min(kColumnBlock, rows.cols - first);
+    if (count[j] == 0) return;
+    std::vector<double> sum(width, 0.0);
+    for (size_t m = start[j]; m < start[j + 1]; ++m)
+      kernel.accumulate(width, rows.row(members[m]) + first, sum.data());
+    for (size_t c = 0; c < width; ++c) centres(j, first + c) = float(sum[c] / double(count[j]));
   });
   return count;
 }

@@ -59,6 +59,10 @@ float rough_distance(size_t d, const float* x, const float* y) noexcept {
   return sum_lanes(sum);
 }
 
+void accumulate(size_t d, const float* row, double* sum) noexcept {
+  for (size_t c = 0; c < d; ++c) sum[c] += row[c];
+}
+
 float rough_product(size_t d, const float* x, const float* y) noexcept {
   Float8 sum[4] = {};
   size_t i = 0;

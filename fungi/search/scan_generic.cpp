@@ -30,6 +30,6 @@ void scan_bytes(size_t d_padded, size_t rows, const uint8_t* queries, const int8
 
 extern const ScanKernel kScanGeneric;
 const ScanKernel kScanGeneric = {"generic",     squared_distance, inner_product, rough_distance,
-                                 rough_product, encode,           scan_bytes,    filter};
+                                 rough_product, accumulate, encode, scan_bytes, filter};
 
 }  // namespace fungi::search

@@ -62,6 +62,9 @@ struct ScanKernel {
   float (*rough_distance)(size_t d, const float* x, const float* y) noexcept;
   float (*rough_product)(size_t d, const float* x, const float* y) noexcept;
 
+  // sum[c] += row[c], in f64.
+  void (*accumulate)(size_t d, const float* row, double* sum) noexcept;
+
   // The 8-bit codes of v [d_padded]. Row codes obey a tighter limit than ±127 where sums of two
   // steps could leave 16 bits; query codes one on the length of four neighbours (scan_body.h has
   // the argument).
