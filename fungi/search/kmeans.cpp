@@ -17,7 +17,7 @@
 namespace fungi {
 namespace {
 
-constexpr size_t kRowBlock = 256;    // rows assigned together
+constexpr size_t kRowBlock = 96;  // rows assigned together
 constexpr size_t kColumnBlock = 512;  // columns of a centre summed together
 constexpr size_t kInertiaBlock = 1024;
 constexpr double kSplit = 1.0 / 1024;  // how far the two halves of a split cluster move apart
