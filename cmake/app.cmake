@@ -6,5 +6,3 @@ add_executable(fungi-cli ${FUNGI_APP_SOURCES})
 set_target_properties(fungi-cli PROPERTIES OUTPUT_NAME fungi RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_compile_definitions(fungi-cli PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi-cli PRIVATE fungi::fungi CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json)
-# The parser's header alone takes longer to compile than any verb.
-target_precompile_headers(fungi-cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
