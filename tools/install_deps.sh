@@ -9,7 +9,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev libzip-dev libarchive-dev
   libopenblas-dev liblapacke-dev libhnswlib-dev libhdf5-dev
-  libgtest-dev libbenchmark-dev
+  libgtest-dev libbenchmark-dev hdf5-tools
 )
 [ "${1:-}" = browser ] && packages+=(chromium)
 
