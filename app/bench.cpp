@@ -85,9 +85,9 @@ void print_table(const Stages& stages) {
 }
 
 int run(const Arguments& args) {
-  using Objectives = std::vector<std::string>;
-  const bool backward = args.objectives != Objectives{"none"};
-  const bool features = backward && args.objectives != Objectives{"kl"};
+  const std::vector<std::string> objectives = objective_list(args.objectives);
+  const bool backward = !objectives.empty();
+  const bool features = backward && objectives != std::vector<std::string>{"kl"};
   BackboneOptions options = args.model.backbone();
   if (!backward) options.layer = "none";
   Pool pool(args.model.thread_count());
@@ -108,7 +108,7 @@ int run(const Arguments& args) {
     return kernel::measure_peak_gflops(backbone.kernel(), pool.threads());
   };
   const double peak_before = peak_gflops();
-  const BenchRate m = features ? bench_features(backbone, args.objectives, args.seconds, pool)
+  const BenchRate m = features ? bench_features(backbone, objectives, args.seconds, pool)
                                : bench_backbone(backbone, backward, batch, args.seconds, pool);
   // The better of two, so that a neighbour who slows one of them does not raise our share.
   const double peak = std::max(peak_before, peak_gflops());

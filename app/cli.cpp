@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "fungi/checkpoint/checkpoint.h"
@@ -74,6 +75,22 @@ BackboneOptions ModelOptions::backbone() const {
 }
 
 unsigned ModelOptions::thread_count() const { return threads ? threads : default_threads(); }
+
+std::vector<std::string> objective_list(const std::vector<std::string>& given) {
+  if (given == std::vector<std::string>{"none"}) return {};
+  if (std::find(given.begin(), given.end(), "none") != given.end())
+    fail("'none' stands beside other objectives", "--objectives", "give none alone, or leave it out");
+  return given;
+}
+
+CLI::Validator at_least_one() {
+  const auto check = [](const std::string& text) {
+    const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    const bool zero = text.find_first_not_of('0') == std::string::npos;
+    return number && !zero ? std::string() : "expected a whole number of at least 1, found " + text;
+  };
+  return CLI::Validator(check, "COUNT");
+}
 
 bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }
 

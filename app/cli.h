@@ -51,6 +51,12 @@ struct ProjectionArguments {
 // From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
 const std::atomic<bool>& stop_on_interrupt();
 
+// What --objectives says: "none" alone means the embedding and nothing else.
+std::vector<std::string> objective_list(const std::vector<std::string>& given);
+
+// Checks a count: the parser's own check for positive numbers answers with a range of 300 digits.
+CLI::Validator at_least_one();
+
 bool is_terminal(int descriptor);
 
 // "1.2 G", "350 M": for people.

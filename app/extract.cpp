@@ -24,12 +24,6 @@ struct Arguments {
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false, quiet = false, overwrite = false, prune = false, retry = false, factors = false;
 };
 
-// "none" alone means: the embedding and nothing else.
-std::vector<std::string> objective_list(const Arguments& a) {
-  if (a.objectives == std::vector<std::string>{"none"}) return {};
-  return a.objectives;
-}
-
 // A view of the first `limit` samples; everything else as it is.
 std::vector<StoreSample> limited_samples(const Dataset& dataset, size_t limit) {
   std::vector<StoreSample> samples = store_samples(dataset);
@@ -48,7 +42,7 @@ std::vector<NamedMatrix> read_given(const std::string& file) {
 
 ExtractorOptions extractor_options(const Arguments& a) {
   ExtractorOptions o;
-  o.objectives = objective_list(a);
+  o.objectives = objective_list(a.objectives);
   o.preset = parse_preset(a.preset);
   o.projection = parse_projection(a.projection.kind);
   o.projection_rows = a.projection.rows;
@@ -90,7 +84,7 @@ int run(const Arguments& a) {
   const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
   Pool pool(a.model.thread_count());
   BackboneOptions options = a.model.backbone();
-  const std::vector<std::string> objectives = objective_list(a);
+  const std::vector<std::string> objectives = objective_list(a.objectives);
   if (objectives.empty()) options.layer = "none";
   for (const std::string& o : objectives) options.tokens |= o.starts_with("ibot");
   options.mha_input_as_activation = parse_preset(a.preset) == Preset::paper;

@@ -74,8 +74,8 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   self->add_option("--build-effort", a->index.index.build_effort, "hnsw: candidates looked at per inserted row")->capture_default_str();
   self->add_option("--lists", a->index.index.lists, "ivf: lists; 0 = 4 times the root of the rows")->capture_default_str();
   self->add_option("--seed", a->index.index.seed, "Seed of levels and centres")->capture_default_str();
-  self->add_option("-k", a->k, "Neighbours for the recall")->capture_default_str()->check(CLI::PositiveNumber);
-  self->add_option("--sample", a->sample, "Rows that are queries for the recall")->capture_default_str()->check(CLI::PositiveNumber);
+  self->add_option("-k", a->k, "Neighbours for the recall")->capture_default_str()->check(at_least_one());
+  self->add_option("--sample", a->sample, "Rows that are queries for the recall")->capture_default_str()->check(at_least_one());
   self->add_option("--effort", a->search.effort, "hnsw: candidates kept in the recall's searches; 0 = 4 times k, at least 64")->capture_default_str();
   self->add_option("--probes", a->search.probes, "ivf: lists looked into in the recall's searches; 0 = a sixteenth, at least 8")->capture_default_str();
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));

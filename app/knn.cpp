@@ -73,7 +73,7 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store to classify, extracted with --like TRAIN")->required();
-  self->add_option("-k", a->k, "Neighbours that vote")->capture_default_str()->check(CLI::PositiveNumber);
+  self->add_option("-k", a->k, "Neighbours that vote")->capture_default_str()->check(at_least_one());
   self->add_option("--shots", a->shots, "Keep so many training rows of each class; 0 = all")->capture_default_str();
   self->add_option("--sampling", a->sampling, "Few-shot rows: first of each class, or stratified")->capture_default_str()->check(CLI::IsMember({"first", "stratified"}));
   self->add_option("--vote", a->vote, "uniform or distance")->capture_default_str()->check(CLI::IsMember({"uniform", "distance"}));

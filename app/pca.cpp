@@ -74,7 +74,7 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
   self->add_option("stores", a->stores, "Stores; the PCA is fitted on the first one")->required();
   self->add_option("-o,--output", a->out, "Folder for the PCA and one .npy per store, named after it")->required();
   auto* features = self->add_option("--features", a->features, "Blocks joined with +, e.g. embedding+kl; default: all");
-  auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")->capture_default_str()->check(CLI::PositiveNumber);
+  auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")->capture_default_str()->check(at_least_one());
   self->add_option("--apply", a->apply, "Use the PCA of this folder instead of fitting one")->excludes(features)->excludes(dim);
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");

@@ -14,8 +14,8 @@
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/linear_probe.h"
-#include "fungi/feature/feature_rows.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/feature/feature_rows.h"
 
 namespace fungi::app {
 namespace {

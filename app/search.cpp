@@ -161,7 +161,7 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
   self->add_option("target", a->target, "A store (every row is compared) or an index of one")->required();
   auto* images = self->add_option("--image", a->images, "Image files, extracted with the settings of the store");
   auto* rows = self->add_option("--row", a->rows, "Ids of rows");
-  self->add_option("-k", a->k, "Neighbours; all rows where there are fewer")->capture_default_str()->check(CLI::PositiveNumber);
+  self->add_option("-k", a->k, "Neighbours; all rows where there are fewer")->capture_default_str()->check(at_least_one());
   self->add_option("-m,--model", a->model, "Where the model is now; default: where it was when the store was made")->needs(images);
   self->add_option("--given", a->given, "Your own projection, for a store with --projection matrix: .npz or .safetensors")->needs(images);
   self->add_option("--features", a->features, "Blocks joined with +, e.g. embedding+kl; default: all, or those of the index");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/results.md, from the figures of a make_results.Study."""
-from make_results import LABELS, SEEDS, STEPS, WIDTH, deviation, features, mean, percent, table
+"""The tables of docs/results.md, from the figures of a results_study.Study."""
+from results_study import LABELS, SEEDS, STEPS, WIDTH, deviation, features, mean, percent, table
 
 PROJECTIONS = [("sign", WIDTH), ("sign_reference", WIDTH), ("gaussian", WIDTH), ("sparse", WIDTH), ("factored", WIDTH),
                ("sign", 4 * WIDTH), ("factored", 4 * WIDTH), ("sign", 16 * WIDTH), ("factored", 16 * WIDTH)]

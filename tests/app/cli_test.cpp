@@ -64,6 +64,12 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_GT(json["share_of_peak"], 0);
   }
   EXPECT_EQ(run_fungi("bench -m vit_enormous").status, 1);
+  EXPECT_NE(run_fungi("bench -m vit_tiny_patch16_224 --objectives none kl").err.find("none alone"), std::string::npos);
+  for (const char* k : {"0", "-1", "many", "1.5"}) {
+    const Outcome wrong = run_fungi(std::string("knn a b -k ") + k);
+    EXPECT_EQ(wrong.status, 2) << k;
+    EXPECT_NE(wrong.err.find("at least 1"), std::string::npos) << wrong.err;
+  }
 }
 
 }  // namespace
