@@ -50,7 +50,7 @@ void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
   if (layer_option)
     verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
   verb.add_option("--precision", precision,
-                  "f32, bf16, or auto: bf16 where the processor has tiles")
+                  "f32, bf16, or auto: bf16 where the processor multiplies it faster")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   verb.add_option("--set", facts,

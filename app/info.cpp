@@ -17,7 +17,7 @@ int show_machine(bool json) {
   std::vector<std::string> supported;
   for (Isa isa : supported_isas()) supported.push_back(to_string(isa));
   const Isa chosen = best_isa();
-  const Precision precision = chosen == Isa::amx ? Precision::bf16 : Precision::f32;
+  const Precision precision = kernel::fastest_precision(chosen);
   const std::string table = kernel::kernel_for(chosen, precision).name;
   if (json) {
     const nlohmann::json out{{"version", FUNGI_VERSION}, {"cpu", c.name}, {"physical_cores", c.physical_cores}, {"logical_cores", c.logical_cores},

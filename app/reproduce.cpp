@@ -173,7 +173,7 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
   self->add_option("--use", a->use, "BACKBONE=FILE: take this checkpoint for it, whatever its name");
   self->add_option("--work", a->run.work, "Folder for the features; a repeated command goes on there")->capture_default_str();
   self->add_option("--preset", a->preset, "paper: as the authors' experiments; native, lib")->capture_default_str()->check(CLI::IsMember({"native", "paper", "lib"}));
-  self->add_option("--precision", a->precision, "f32, bf16, or auto: bf16 where the processor has tiles")->capture_default_str()->check(CLI::IsMember({"auto", "f32", "bf16"}));
+  self->add_option("--precision", a->precision, "f32, bf16, or auto: bf16 where the processor multiplies it faster")->capture_default_str()->check(CLI::IsMember({"auto", "f32", "bf16"}));
   self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")->capture_default_str();
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");

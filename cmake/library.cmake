@@ -29,5 +29,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/generic.cpp PROPE
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx2.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};-mavx2;-mfma;-mf16c")
 set(FUNGI_AVX512_FLAGS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx512.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx512bf16.cpp PROPERTIES COMPILE_OPTIONS
+  "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS};-mavx512bf16")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/amx.cpp PROPERTIES COMPILE_OPTIONS
   "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS};-mavx512bf16;-mamx-tile;-mamx-bf16")

@@ -42,7 +42,7 @@ bool layer_bias(const Architecture& architecture, const LayerId& layer);
 
 struct BackboneOptions {
   Isa isa = best_isa();
-  std::optional<Precision> precision;  // default: bf16 where there are tiles, f32 elsewhere
+  std::optional<Precision> precision;  // default: bf16 where its products are faster than f32's
   std::string layer =
       "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
   bool tokens = false;        // give every final token as well (dense features, masked objectives)

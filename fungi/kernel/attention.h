@@ -45,12 +45,49 @@ void panels_of_columns(size_t count, size_t width, const E* x, size_t stride, fl
 }
 
 template <class E>
-void rows_as_floats(size_t count, size_t width, const E* x, size_t stride, float* rows,
-                    size_t row_stride) {
+void left_rows(size_t count, size_t width, const E* x, size_t stride, float* rows,
+               size_t row_stride) {
   for (size_t i = 0; i < count; ++i)
     for_each_vector(width, [&](size_t j, size_t lanes) FUNGI_FORCE {
       store(rows + i * row_stride + j, lanes, load_elements(x + i * stride + j, lanes));
     });
+}
+
+// The same three in pairs of bf16. Behind an odd width or count stands a zero.
+inline void left_rows(size_t count, size_t width, const bfloat16* x, size_t stride, Pair* rows,
+                      size_t row_stride) {
+  for (size_t i = 0; i < count; ++i) {
+    if (width % 2 != 0) rows[i * row_stride + width / 2] = {0};
+    __builtin_memcpy(rows + i * row_stride, x + i * stride, width * sizeof(bfloat16));
+  }
+}
+inline void panels_of_rows(size_t count, size_t width, const bfloat16* x, size_t stride,
+                           Pair* panels) {
+  const size_t steps = (width + 1) / 2;
+  for (size_t first = 0; first < count; first += kPanel, panels += steps * kPanel)
+    for (size_t j = 0; j < steps; j += kLanes) {
+      const size_t deep = smaller(kLanes, steps - j);
+      for (size_t l = 0; l < kPanel; ++l) {
+        Pair line[kLanes] = {};
+        if (first + l < count)
+          left_rows(1, smaller(2 * deep, width - 2 * j), x + (first + l) * stride + 2 * j, stride,
+                    line, kLanes);
+        for (size_t i = 0; i < deep; ++i) panels[(j + i) * kPanel + l] = line[i];
+      }
+    }
+}
+inline void panels_of_columns(size_t count, size_t width, const bfloat16* x, size_t stride,
+                              Pair* panels) {
+  for (size_t first = 0; first < width; first += kPanel)
+    for (size_t i = 0; i < count; i += 2, panels += kPanel)
+      for (size_t l = 0; l < kPanel; l += kLanes) {
+        const size_t j = first + l, lanes = j < width ? smaller(kLanes, width - j) : 0;
+        Floats even{}, odd{};
+        if (lanes > 0) even = load_elements(x + i * stride + j, lanes);
+        if (lanes > 0 && i + 1 < count) odd = load_elements(x + (i + 1) * stride + j, lanes);
+        const Words both = Words(even) >> 16 | Words(odd);
+        __builtin_memcpy(panels + l, &both, sizeof both);
+      }
 }
 
 // Logits of one query in place: scale · (q·k) + bias + mask. Returns the largest.
@@ -88,35 +125,46 @@ FUNGI_INLINE float weigh(const Attention& a, size_t head, size_t query, float* r
   return whole > 0 ? 1.0f / whole : 0.0f;
 }
 
-FUNGI_INLINE Floats as_element(float, Floats x) { return x; }
-FUNGI_INLINE Floats as_element(bfloat16, Floats x) { return rounded_to_bf16(x); }
+// Keeps the weights of one query for the second product, over their logits; returns them as kept.
+FUNGI_INLINE Floats keep(float, float* row, size_t j, size_t lanes, Floats e) {
+  store(row + j, lanes, e);
+  return e;
+}
+FUNGI_INLINE Floats keep(bfloat16, float* row, size_t j, size_t lanes, Floats e) {
+  return keep(0.0f, row, j, lanes, rounded_to_bf16(e));
+}
+FUNGI_INLINE Floats keep(Pair, float* row, size_t j, size_t, Floats e) {
+  const Halves half = narrow(e);  // zeros beyond the tokens; never ahead of the logits being read
+  __builtin_memcpy(reinterpret_cast<char*>(row) + j * sizeof(bfloat16), &half, sizeof half);
+  return widen(half);
+}
 
 template <class E>
 void attention(const Attention& a, void* scratch) noexcept {
+  using Left = LeftOf<E>;
   const size_t t = a.tokens, d = a.head_dim, t_pad = padded(t, kPanel), d_pad = padded(d, kPanel);
-  float* keys = static_cast<float*>(scratch);
-  float* values = keys + t_pad * d;
-  float* queries = values + d_pad * t;
-  float* weights = queries + kQueryBlock * d_pad;
-  float* result = weights + kQueryBlock * t_pad;
+  Left* keys = static_cast<Left*>(scratch);
+  Left* values = keys + t_pad * d_pad;
+  Left* queries = values + t_pad * d_pad;
+  Left* weights = queries + kQueryBlock * d_pad;
+  float* logits = reinterpret_cast<float*>(weights);  // the weights replace them
+  float* result = logits + kQueryBlock * t_pad;
   for (size_t h = 0; h < a.heads; ++h) {
     panels_of_rows(t, d, static_cast<const E*>(a.k) + h * d, a.k_stride, keys);
     panels_of_columns(t, d, static_cast<const E*>(a.v) + h * d, a.v_stride, values);
     for (size_t first = 0; first < a.queries; first += kQueryBlock) {
       const size_t count = smaller(kQueryBlock, a.queries - first);
-      rows_as_floats(count, d, static_cast<const E*>(a.q) + first * a.q_stride + h * d, a.q_stride,
-                     queries, d_pad);
-      multiply_panels(count, t, d, queries, d_pad, keys, weights, t_pad, false);
+      left_rows(count, d, static_cast<const E*>(a.q) + first * a.q_stride + h * d, a.q_stride,
+                queries, d_pad);
+      multiply_panels(count, t, steps_of<E>(d), queries, d_pad, keys, logits, t_pad, false);
       float inverse[kQueryBlock];
       for (size_t i = 0; i < count; ++i) {
-        float* row = weights + i * t_pad;
+        float* row = logits + i * t_pad;
         inverse[i] = weigh(a, h, first + i, row, [&](size_t j, size_t lanes, Floats e) FUNGI_FORCE {
-          const Floats kept = as_element(E{}, e);
-          store(row + j, lanes, kept);
-          return kept;
+          return keep(RightOf<E>{}, row, j, lanes, e);
         });
       }
-      multiply_panels(count, d, t, weights, t_pad, values, result, d_pad, false);
+      multiply_panels(count, d, steps_of<E>(t), weights, t_pad, values, result, d_pad, false);
       for (size_t i = 0; i < count; ++i)
         for_each_vector(d, [&](size_t j, size_t lanes) FUNGI_FORCE {
           const Floats y = load(result + i * d_pad + j) * inverse[i];

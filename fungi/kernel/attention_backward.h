@@ -56,7 +56,7 @@ void attention_backward(const AttentionBackward& b, void* scratch) noexcept {
     for (size_t first = 0; first < a.queries; first += kGradientBlock) {
       const size_t count = smaller(kGradientBlock, a.queries - first);
       const float* d_out = b.d_out + first * b.d_out_stride + h * d;
-      rows_as_floats(count, d, q + first * a.q_stride, a.q_stride, queries, d_pad);
+      left_rows(count, d, q + first * a.q_stride, a.q_stride, queries, d_pad);
       multiply_panels(count, t, d, queries, d_pad, keys_across, p, t_pad, false);
       for (size_t i = 0; i < count; ++i) {
         finish_logits(a, h, first + i, p + i * t_pad);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that an instruction-set file is made of. The file defines FUNGI_VECTOR_BYTES,
-// FUNGI_TILE_ROWS and FUNGI_TILE_DEPTH, includes this, and exports tables built by table_of(). All
-// the rest has internal linkage.
+// FUNGI_TILE_ROWS and FUNGI_TILE_DEPTH (and FUNGI_PAIRS where the processor multiplies pairs of
+// bf16), includes this, and exports tables built by table_of(). All the rest has internal linkage.
 #pragma once
 
 #include "fungi/kernel/attention_backward.h"
@@ -11,20 +11,28 @@
 namespace fungi::kernel {
 namespace {
 
-inline double multiply_add_rounds(const float* random, size_t rounds) noexcept {
+template <class E>
+double multiply_add_rounds(const float* random, size_t rounds) noexcept {
   constexpr size_t kChains =
       12;  // two units of latency four need eight; sixteen registers hold twelve
+  using Left = LeftOf<E>;
   Floats total[kChains];
   for (size_t c = 0; c < kChains; ++c) total[c] = load(random + c * kLanes);
-  Floats left = load(random + kChains * kLanes), right = load(random + (kChains + 1) * kLanes);
+  Floats factor[2];
+  for (size_t f = 0; f < 2; ++f) {
+    const float* from = random + (kChains + 2 * f) * kLanes;
+    factor[f] = load(from);
+    if (Factors<E>::kStep == 2) factor[f] = Floats(woven(factor[f], load(from + kLanes)));
+  }
+  Floats left = factor[0], right = factor[1];
   for (size_t i = 0; i < rounds; ++i) {
     opaque(left);
     opaque(right);
 #pragma GCC unroll 16
-    for (size_t c = 0; c < kChains; ++c) total[c] = fma(left, right, total[c]);
+    for (size_t c = 0; c < kChains; ++c) total[c] = add_product(Left{}, left, right, total[c]);
   }
   for (size_t c = 0; c < kChains; ++c) opaque(total[c]);
-  return double(rounds) * double(2 * kChains * kLanes);
+  return double(rounds) * double(2 * kChains * kLanes * Factors<E>::kStep);
 }
 
 // What tables with and without tiles have in common.
@@ -52,11 +60,11 @@ constexpr Kernel table_of(const char* name) {
   Kernel t = common_table<E>(name);
   t.packed_bytes = packed_bytes<E>;
   t.pack = pack<E>;
-  t.gemm_scratch = gemm_scratch;
+  t.gemm_scratch = gemm_scratch<E>;
   t.attention_scratch = attention_scratch;
   t.gemm = gemm<E>;
   t.attention = attention<E>;
-  t.multiply_add_rounds = multiply_add_rounds;
+  t.multiply_add_rounds = multiply_add_rounds<E>;
   return t;
 }
 

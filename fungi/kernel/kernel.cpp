@@ -36,11 +36,16 @@ const Kernel& kernel_for(Isa isa, Precision precision) {
     case Isa::avx2:
       return f32 ? avx2_f32 : avx2_bf16;
     case Isa::avx512:
-      return f32 ? avx512_f32 : avx512_bf16;
+      return f32 ? avx512_f32 : cpu().avx512_bf16 ? avx512_pairs_bf16 : avx512_bf16;
     case Isa::amx:
       return f32 ? avx512_f32 : amx_bf16;
   }
   fail("unknown instruction set");
+}
+
+Precision fastest_precision(Isa isa) {
+  const bool bf16 = isa == Isa::amx || (isa == Isa::avx512 && cpu().avx512_bf16);
+  return bf16 ? Precision::bf16 : Precision::f32;
 }
 
 PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed) {

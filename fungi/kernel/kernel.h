@@ -23,10 +23,14 @@ struct PackedMatrix {
   size_t n = 0, k = 0;
 };
 
-// The table for an instruction set this machine supports. bf16 exists everywhere: on tiles where
-// there are some, otherwise with bf16 storage widened to f32 in the registers (half the memory, the
-// same rounding of the operands). Throws Error when this machine cannot run `isa`.
+// The table for an instruction set this machine supports. bf16 exists everywhere: on tiles or as
+// products of pairs where the processor has them, otherwise with bf16 storage widened to f32 in the
+// registers (half the memory, the same rounding of the operands). Throws Error when this machine
+// cannot run `isa`.
 const Kernel& kernel_for(Isa isa, Precision precision);
+
+// What is fastest on this machine: bf16 where its products are faster than those of f32.
+Precision fastest_precision(Isa isa);
 
 // Packs W for this table; see Kernel::pack.
 PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed = false);

@@ -9,6 +9,7 @@ namespace fungi::kernel {
 extern const Kernel generic_f32, generic_bf16;
 extern const Kernel avx2_f32, avx2_bf16;
 extern const Kernel avx512_f32, avx512_bf16;
+extern const Kernel avx512_pairs_bf16;
 extern const Kernel amx_bf16;
 
 }  // namespace fungi::kernel

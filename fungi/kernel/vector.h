@@ -125,6 +125,17 @@ FUNGI_INLINE Floats rounded_to_bf16(Floats x) {
 #endif
 }
 
+// total + the two products of bf16 in the low and in the high halves of each word.
+FUNGI_INLINE Floats dot_pairs(Floats a, Floats b, Floats total) {
+#if defined(__AVX512BF16__) && FUNGI_VECTOR_BYTES == 64
+  return Floats(_mm512_dpbf16_ps(__m512(total), __builtin_bit_cast(__m512bh, a),
+                                 __builtin_bit_cast(__m512bh, b)));
+#else
+  total = fma(Floats(Words(a) & 0xffff0000u), Floats(Words(b) & 0xffff0000u), total);
+  return fma(Floats(Words(a) << 16), Floats(Words(b) << 16), total);
+#endif
+}
+
 // Elements: float or bfloat16 in memory, floats in registers.
 FUNGI_INLINE Floats load_elements(const float* p, size_t count = kLanes) { return load(p, count); }
 FUNGI_INLINE void store_elements(float* p, size_t count, Floats v) { store(p, count, v); }

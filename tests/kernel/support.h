@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "fungi/kernel/kernel.h"
+#include "fungi/kernel/tables.h"
 
 namespace fungi::kernel {
 
-extern const Kernel emulated_avx512_f32, emulated_avx512_bf16, emulated_amx_bf16;
+extern const Kernel emulated_avx512_f32, emulated_avx512_bf16, emulated_pairs_bf16,
+    emulated_amx_bf16;
 
 inline std::vector<const Kernel*> tables() {
   std::vector<const Kernel*> list;
@@ -26,9 +28,11 @@ inline std::vector<const Kernel*> tables() {
       const Kernel* table = &kernel_for(isa, precision);
       if (list.empty() || list.back() != table) list.push_back(table);
     }
+  if (cpu().avx512_bf16) list.push_back(&avx512_bf16);  // what machines without its products use
   if (cpu().avx2) {
     list.push_back(&emulated_avx512_f32);
     list.push_back(&emulated_avx512_bf16);
+    list.push_back(&emulated_pairs_bf16);
     list.push_back(&emulated_amx_bf16);
   }
   return list;
