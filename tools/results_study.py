@@ -10,6 +10,7 @@ SETS = ("flowers102", "pets", "eurosat", "dtd10")
 LABELS = ("", "_b", "_c")  # three draws of the heads, see fungi/objective/factory.h
 SEEDS = (42, 43, 44)       # of their projections
 STEPS = ("embedding", "+K", "+K+D", "+K+D+S")
+MAIN, OTHER = "bf16", "f32"  # the precision of all tables but one, which sets the other beside it
 WIDTH = 192
 
 
@@ -60,19 +61,17 @@ class Study:
 
     def extract_all(self):
         everything = [o + label for o in ("kl", "dino", "simclr") for label in LABELS]
-        for name in self.sets:
-            for split in ("train", "test"):
-                self.extract(name, "f32", split, "--precision", "f32", "--keep-factors", "--objectives", *everything)
-        for name in self.sets:
-            for split in ("train", "test"):
-                self.extract(name, "bf16", split, "--precision", "bf16", "--objectives", "kl", "dino", "simclr")
+        for precision in (MAIN, OTHER):
+            for name in self.sets:
+                for split in ("train", "test"):
+                    self.extract(name, precision, split, "--precision", precision, "--keep-factors", "--objectives", *everything)
 
     def presets_agree(self):
         """Whether native and paper write the same bytes for this model (a few pictures, all objectives' views)."""
         stores = []
         for preset in ("native", "paper"):
             store = self.work / "presets" / preset
-            self.fungi.run("extract", self.data / "images" / self.sets[-1] / "train", "-m", self.model, "-o", store, "--precision", "f32",
+            self.fungi.run("extract", self.data / "images" / self.sets[-1] / "train", "-m", self.model, "-o", store, "--precision", MAIN,
                            "--preset", preset, "--limit", 4, "--objectives", "kl", "dino", "simclr:negatives=2")
             stores.append({p.name: p.read_bytes() for p in store.glob("*.npy")} | {p.name: p.read_bytes() for p in store.glob("*/*.npy")})
         return bool(stores[0]) and stores[0] == stores[1]
@@ -85,18 +84,18 @@ class Study:
     def complete(self, kind, name):
         return all(self.whole(self.work / kind / name / split) for split in ("train", "test"))
 
-    def finished(self, kind):
+    def finished(self, kind=MAIN):
         return [s for s in self.sets if self.complete(kind, s)]
 
-    def projected(self, name, projection, rows, seed):
+    def projected(self, name, projection, rows, seed, precision=MAIN):
         """The stores of a set with its gradients projected anew from the kept factors."""
         if (projection, rows, seed) == ("sign", WIDTH, 42):
-            return self.work / "f32" / name
-        folder = self.work / f"{projection}-{rows}-{seed}" / name
+            return self.work / precision / name
+        folder = self.work / f"{precision}-{projection}-{rows}-{seed}" / name
         for split in ("train", "test"):
             if not self.whole(folder / split):
                 folder.mkdir(parents=True, exist_ok=True)
-                self.fungi.run("project", self.work / "f32" / name / split, "-o", folder / split, "--projection", projection,
+                self.fungi.run("project", self.work / precision / name / split, "-o", folder / split, "--projection", projection,
                                "--projection-dim", rows, "--seed", seed, "-q")
         return folder
 
@@ -105,16 +104,15 @@ class Study:
     def knn(self, folder, blocks, *options):
         return self.fungi.figures("knn", folder / "train", folder / "test", "--features", blocks, *options)[0]
 
-    def accuracies(self, name, step, projection="sign", rows=WIDTH, seeds=SEEDS, *options):
+    def accuracies(self, name, step, projection="sign", rows=WIDTH, seeds=SEEDS, *options, precision=MAIN):
         values = []
         for seed in seeds:
-            folder = self.projected(name, projection, rows, seed)
+            folder = self.projected(name, projection, rows, seed, precision)
             values.append(self.knn(folder, features(step, LABELS[SEEDS.index(seed)]), *options)["accuracy"])
         return values
 
     def error(self, name):
-        folder = self.work / "f32" / name
-        return self.knn(folder, "embedding")["standard_error"]
+        return self.knn(self.work / MAIN / name, "embedding")["standard_error"]
 
 
 def mean(values):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of docs/results.md, from the figures of a results_study.Study."""
-from results_study import LABELS, SEEDS, STEPS, WIDTH, deviation, features, mean, percent, table
+from results_study import LABELS, MAIN, OTHER, SEEDS, STEPS, WIDTH, deviation, features, mean, percent, table
 
 PROJECTIONS = [("sign", WIDTH), ("sign_reference", WIDTH), ("gaussian", WIDTH), ("sparse", WIDTH), ("factored", WIDTH),
                ("sign", 4 * WIDTH), ("factored", 4 * WIDTH), ("sign", 16 * WIDTH), ("factored", 16 * WIDTH)]
@@ -9,7 +9,7 @@ RECOMMENDED = ("factored", 16 * WIDTH)
 
 def per_set(study, head, figure, steps=STEPS):
     """Rows: steps; columns: the sets and their mean. figure(set, step) gives one value per draw."""
-    sets = study.finished("f32")
+    sets = study.finished()
     rows = []
     for step in steps:
         columns = [figure(name, step) for name in sets]
@@ -29,14 +29,14 @@ def knn_table(study, projection, rows, *options):
 
 def gains(study, projection, rows):
     """Full feature minus embedding, mean over the sets, one value per draw."""
-    sets = study.finished("f32")
+    sets = study.finished()
     plain = mean([study.accuracies(s, "embedding", seeds=SEEDS[:1])[0] for s in sets])
     full = [mean(d) for d in zip(*[study.accuracies(s, "+K+D+S", projection, rows) for s in sets])]
     return [f - plain for f in full]
 
 
 def main_section(study):
-    sets = study.finished("f32")
+    sets = study.finished()
     errors = ", ".join(f"{s} ±{100 * study.error(s):.1f}" for s in sets)
     better = gains(study, *RECOMMENDED)
     verdict = f"{100 * mean(better):+.2f} ± {100 * deviation(better):.2f} points"
@@ -57,7 +57,7 @@ With the paper's projection (`sign`, as many rows as the embedding has columns; 
 
 
 def projection_section(study):
-    sets = study.finished("f32")
+    sets = study.finished()
     rows = []
     for kind, width in PROJECTIONS:
         seeds = SEEDS if width < 16 * WIDTH or (kind, width) == RECOMMENDED else SEEDS[:1]
@@ -65,7 +65,7 @@ def projection_section(study):
         rows.append([kind, str(width), *[percent(c, 2) for c in cells]])
     exact = []
     for step in STEPS[1:]:
-        columns = [[study.knn(study.work / "f32" / s, features(step, label), "--exact-gradients", "--pca", "0")["accuracy"] for label in LABELS]
+        columns = [[study.knn(study.work / MAIN / s, features(step, label), "--exact-gradients", "--pca", "0")["accuracy"] for label in LABELS]
                    for s in sets]
         exact.append([mean(d) for d in zip(*columns)])
     rows.append(["none: exact inner products", "-", *[percent(c, 2) for c in exact]])
@@ -78,23 +78,22 @@ themselves (`knn --exact-gradients`), the limit of infinitely many rows. Where o
 
 
 def precision_section(study):
-    both = [s for s in study.finished("f32") if study.complete("bf16", s)]
+    both = [s for s in study.finished() if study.complete(OTHER, s)]
     if not both:
-        return "## bf16\n\nNo set is finished in bf16 yet.\n"
+        return f"## {OTHER}\n\nNo set is finished in {OTHER} yet.\n"
     rows = []
-    for kind in ("f32", "bf16"):
-        for step in STEPS:
-            values = [study.knn(study.work / kind / s, features(step))["accuracy"] for s in both]
-            rows.append([kind, step, *[percent([v], 2) for v in values], percent([mean(values)], 2)])
-    return f"""## bf16 beside f32
+    for kind, step in ((k, s) for k in (MAIN, OTHER) for s in STEPS):
+        columns = [study.accuracies(s, step, *RECOMMENDED, embedding_once(step, SEEDS), precision=kind) for s in both]
+        rows.append([kind, step, *[percent(c, 2) for c in columns], percent([mean(d) for d in zip(*columns)], 2)])
+    return f"""## {MAIN} beside {OTHER}
 
-One draw, `sign` with {WIDTH} rows.
+The recommended projection, the same heads and crops.
 
 {table(["precision", "features", *both, "mean"], rows)}"""
 
 
 def uses_section(study):
-    sets = study.finished("f32")
+    sets = study.finished()
     recommended = lambda name, seed: study.projected(name, *RECOMMENDED, seed)
 
     def linear(name, step):
@@ -144,12 +143,12 @@ precision in percent:
 
 
 def write(study):
-    sets = study.finished("f32")
+    sets = study.finished()
     missing = [s for s in study.sets if s not in sets]
     note = f"\nNot finished, so not counted: {', '.join(missing)}.\n" if missing else ""
     sizes = []
     for s in sets:
-        row = study.knn(study.work / "f32" / s, "embedding")
+        row = study.knn(study.work / MAIN / s, "embedding")
         sizes.append(f"{s} {row['train_rows']}/{row['test_rows']}")
     presets = ("Presets `native` and `paper` give the same bytes with this model, as the script has just checked: its own statistics are "
                "ImageNet's and its evaluation transform is the paper's." if study.presets_agree() else
@@ -157,7 +156,7 @@ def write(study):
     return f"""# Results
 
 Written by `tools/make_results.py`; every figure comes from the command line. Backbone: DeiT-tiny/16 at 224 pixels, ImageNet-1k
-supervised, width {WIDTH}, f32 unless said. Training/test pictures: {", ".join(sizes)}. K, D, S: KL, DINO (12 crops), SimCLR (49
+supervised, width {WIDTH}; {MAIN} unless said. Training/test pictures: {", ".join(sizes)}. K, D, S: KL, DINO (12 crops), SimCLR (49
 patches, 256 x 49 negatives). {presets}
 {note}
 {main_section(study)}
