@@ -24,11 +24,7 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
     const Store store = Store::open(a->store);
     Pool pool(a->threads ? a->threads : default_threads());
     const std::vector<std::string> names = feature_names(store.manifest().spec);
-    std::vector<FeatureSet> sets;
-    std::vector<View<const float>> views;
-    for (const std::string& name : names) sets.push_back(store.load(name));
-    for (const FeatureSet& s : sets) views.push_back(s.features);
-    const Matrix<double> cka = linear_cka(views, pool);
+    const Matrix<double> cka = linear_cka(store, names, pool);
     nlohmann::json rows = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
     for (size_t i = 0; i < names.size(); ++i) {

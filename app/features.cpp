@@ -47,9 +47,6 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
   return list;
 }
 
-namespace {
-
-// Gradients can be compared only when the same heads, and, unless they are whole, the same projection made them.
 void require_same_making(const Store& train, const Store& test, bool projected) {
   const auto made_by = [&](const Store& store) {
     const auto settings = nlohmann::json::parse(store.manifest().spec.settings);
@@ -61,10 +58,6 @@ void require_same_making(const Store& train, const Store& test, bool projected) 
     fail(fmt::format("the gradients were not made like those of {}: expected {}, found {}", train.folder().string(), expected, found), test.folder().string(),
          "extract or project both stores with the same options");
 }
-
-}  // namespace
-
-void require_same_heads(const Store& train, const Store& test) { require_same_making(train, test, false); }
 
 LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options, Pool& pool, bool& shrunk) {
   const std::vector<StoreBlock> blocks = store.select(features);

@@ -47,11 +47,12 @@ struct TrainTest {
 // `chosen`: rows of the training store; none given: all.
 TrainTest load_pair(const Store& train, const Store& test, const std::string& features, const FeatureOptions& options, Pool& pool,
                     const std::vector<size_t>& chosen = {});
-// The same without features, for --exact-gradients; require_same_heads() is the caller's.
+// The same without features, for --exact-gradients; require_same_making() is the caller's.
 TrainTest load_pair_labels(const Store& train, const Store& test, const std::vector<size_t>& chosen = {});
 
-// Error unless the gradients of both stores come from the same heads.
-void require_same_heads(const Store& train, const Store& test);
+// Error unless the gradients of both stores can be compared: they come from the same heads and, where they are projected, through
+// the same projection.
+void require_same_making(const Store& train, const Store& test, bool projected);
 
 // A table of strings with aligned columns; numbers right.
 void print_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);

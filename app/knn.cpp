@@ -38,7 +38,7 @@ int run(const Arguments& a) {
   size_t tested = 0;
   for (const std::string& features : a.features.combinations(train_store)) {
     const bool exact = a.features.exact_gradients;
-    if (exact) require_same_heads(train_store, test_store);
+    if (exact) require_same_making(train_store, test_store, false);
     const TrainTest pair = exact ? load_pair_labels(train_store, test_store, rows) : load_pair(train_store, test_store, features, a.features, pool, rows);
     size_t columns = pair.train.features.cols();
     KnnScore score;

@@ -13,6 +13,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
     ReportOptions report;
+    uint64_t memory = 0;
     unsigned threads = 0;
   };
   self = parent.add_subcommand("report", "One self-contained HTML page: what the gradients add to the embedding");
@@ -26,9 +27,12 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")->capture_default_str();
   self->add_option("-k", a->report.k, "Neighbours that vote")->capture_default_str();
   self->add_option("--pca", a->report.pca, "Shrink to so many columns where the rows allow it; 0 = never")->capture_default_str();
+  self->add_option("--memory", a->memory, "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of the machine's")->transform(CLI::AsSizeValue(false))->capture_default_str();
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str();
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
+    require_same_making(train, test, true);
+    if (a->memory) a->report.memory_limit = a->memory;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);

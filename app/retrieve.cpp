@@ -42,7 +42,7 @@ int run(const Arguments& a) {
   std::vector<std::vector<std::string>> table;
   for (const std::string& features : a.features.combinations(database)) {
     const bool exact = a.features.exact_gradients;
-    if (exact) require_same_heads(database, queries);
+    if (exact) require_same_making(database, queries, false);
     const TrainTest pair = exact ? load_pair_labels(database, queries) : load_pair(database, queries, features, a.features, pool);
     std::optional<GradientSearch> search;
     if (exact) search.emplace(database, queries, features, pool, GradientSearchOptions{.metric = options.metric});

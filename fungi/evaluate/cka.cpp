@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "fungi/base/error.h"
+#include "fungi/feature/feature_rows.h"
 
 namespace fungi {
 namespace {
@@ -41,9 +42,11 @@ void CkaStream::add(const std::vector<View<const float>>& blocks, Pool& pool) {
       for (const View<const float>& block : blocks)
         to = std::copy_n(block.row(first + i), block.cols, to);
     }
-    covariance_.add(joined, pool);
+    add_joined(joined, pool);
   }
 }
+
+void CkaStream::add_joined(View<const float> rows, Pool& pool) { covariance_.add(rows, pool); }
 
 Matrix<double> CkaStream::finish(Pool& pool) {
   if (covariance_.rows() < 2)
@@ -79,6 +82,20 @@ Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& po
   for (const View<const float>& block : blocks) widths.push_back(block.cols);
   CkaStream stream(std::move(widths));
   stream.add(blocks, pool);
+  return stream.finish(pool);
+}
+
+Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool) {
+  std::vector<StoreBlock> chosen;
+  std::vector<size_t> widths;
+  for (const std::string& name : blocks)
+    for (const StoreBlock& block : store.select(name)) {
+      chosen.push_back(block);
+      widths.push_back(block.width);
+    }
+  CkaStream stream(std::move(widths));
+  each_joined_part(store, chosen,
+                   [&](size_t, Matrix<float> part) { stream.add_joined(part, pool); });
   return stream.finish(pool);
 }
 

@@ -4,11 +4,13 @@
 // only width² numbers are kept.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
 #include "fungi/feature/covariance.h"
+#include "fungi/feature/store.h"
 
 namespace fungi {
 
@@ -17,11 +19,15 @@ namespace fungi {
 // its number).
 Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& pool);
 
+// The same for blocks of a store, read in parts: it may be larger than memory.
+Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool);
+
 // The same over a stream: each call brings some rows of every block.
 class CkaStream {
  public:
   explicit CkaStream(std::vector<size_t> widths);
   void add(const std::vector<View<const float>>& blocks, Pool& pool);
+  void add_joined(View<const float> rows, Pool& pool);  // the blocks side by side
   Matrix<double> finish(Pool& pool);
 
  private:

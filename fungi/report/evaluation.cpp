@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "fungi/feature/pca.h"
+#include "fungi/feature/feature_rows.h"
 #include "fungi/search/knn.h"
 
 namespace fungi::report {
@@ -38,18 +38,16 @@ std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
 Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& o, Pool& pool) {
   Evaluation e;
   e.blocks = feature_names(train.manifest().spec);
-  e.train = train.load(e.blocks.front());
-  e.test = test.load(e.blocks.front());
-  e.test.labels = align_labels(e.train.classes, e.test);
-  e.classes = e.train.classes;
+  e.train = {train.ids(), train.labels()};
+  e.test = {test.ids(), align_labels(train.classes(), test)};
+  e.classes = train.classes();
   for (const int64_t label : classes_of(e.train.labels).labels)
     while (e.classes.size() <= size_t(label)) e.classes.push_back(std::to_string(e.classes.size()));
   for (const std::string& features : combinations(e.blocks)) {
-    Matrix<float> database = train.load(features).features, queries = test.load(features).features;
-    if (Pca::applies(o.pca, database.rows(), database.cols())) {
-      const Pca pca = Pca::fit(database, o.pca, pool);
-      database = pca.transform(database, pool), queries = pca.transform(queries, pool);
-    }
+    const std::vector<StoreBlock> chosen = train.select(features);
+    const std::optional<Pca> pca = fit_pca(train, chosen, o.pca, pool);
+    const ScratchMatrix database = load_rows(train, chosen, pca, o.memory_limit, pool);
+    const ScratchMatrix queries = load_rows(test, test.select(features), pca, o.memory_limit, pool);
     Result r;
     r.features = features;
     r.blocks = size_t(std::count(features.begin(), features.end(), '+')) + 1;

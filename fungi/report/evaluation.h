@@ -19,8 +19,13 @@ struct Result {
   Neighbours neighbours;  // of the first and the full combination only
 };
 
+struct Samples {
+  std::vector<std::string> ids;
+  std::vector<int64_t> labels;
+};
+
 struct Evaluation {
-  FeatureSet train, test;              // ids, labels and classes with the first block; test labels in the numbering of train
+  Samples train, test;                 // test labels in the numbering of train
   std::vector<std::string> classes;    // a name for every label
   std::vector<std::string> blocks;     // without kept factors
   std::vector<Result> results;         // fewer blocks first

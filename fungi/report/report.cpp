@@ -10,7 +10,7 @@
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
-#include "fungi/feature/pca.h"
+#include "fungi/feature/feature_rows.h"
 #include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
 #include "fungi/report/neighbours.h"
@@ -102,10 +102,11 @@ std::string few_shot_section(const Store& train, const Store& test, const Evalua
   std::vector<html::Line> lines;
   for (const std::string& f : {e.plain().features, e.full().features}) {
     html::Line line{f, {}};
-    const Matrix<float> x = train.load(f).features, y = test.load(f).features;
+    const ScratchMatrix y = load_rows(test, test.select(f), {}, o.memory_limit, pool);
     for (const size_t s : shots) {
       const auto rows = first_per_class(e.train.labels, s);
-      line.y.push_back(100 * classify(gather(x.view(), rows), gather(e.train.labels, rows), y, e.test.labels, {.k = std::min(o.k, s)}, pool).accuracy);
+      const ScratchMatrix x = load_rows(train, train.select(f), {}, o.memory_limit, pool, rows);
+      line.y.push_back(100 * classify(x, gather(e.train.labels, rows), y, e.test.labels, {.k = std::min(o.k, s)}, pool).accuracy);
     }
     lines.push_back(line);
   }
@@ -113,21 +114,17 @@ std::string few_shot_section(const Store& train, const Store& test, const Evalua
 }
 
 std::string cka_section(const Store& test, const Evaluation& e, Pool& pool) {
-  std::vector<FeatureSet> sets;
-  std::vector<View<const float>> views;
-  for (const std::string& b : e.blocks) sets.push_back(test.load(b));
-  for (const FeatureSet& s : sets) views.push_back(s.features);
-  return "<h2>Similarity of the blocks</h2><p class=note>linear CKA on the test rows; 1 = the same up to rotation and scale</p>" + html::heat_table(e.blocks, linear_cka(views, pool));
+  return "<h2>Similarity of the blocks</h2><p class=note>linear CKA on the test rows; 1 = the same up to rotation and scale</p>" + html::heat_table(e.blocks, linear_cka(test, e.blocks, pool));
 }
 
-std::string map_section(const Store& test, const Evaluation& e, Pool& pool) {
+std::string map_section(const Store& test, const Evaluation& e, const ReportOptions& o, Pool& pool) {
   constexpr size_t kMostPoints = 4000, kMostNames = 40;
   const size_t every = (e.test.ids.size() + kMostPoints - 1) / kMostPoints;
   std::vector<size_t> chosen;
   for (size_t i = 0; i < e.test.ids.size(); i += every) chosen.push_back(i);
   std::string figures;
   for (const std::string& f : {e.plain().features, e.full().features}) {
-    const Matrix<float> rows = gather(test.load(f).features.view(), chosen);
+    const ScratchMatrix rows = load_rows(test, test.select(f), {}, o.memory_limit, pool, chosen);
     if (!Pca::applies(2, rows.rows(), rows.cols())) return "<h2>Map of the test rows</h2><p class=note>left out: it needs more than two rows and columns</p>";
     const Pca pca = Pca::fit(rows, 2, pool);
     const double shown = 100 * double(pca.explained_variance()[0] + pca.explained_variance()[1]) / double(pca.total_variance());
@@ -181,7 +178,7 @@ std::string make_report(const Store& train, const Store& test, const Dataset* tr
     body += class_section(e) + few_shot_section(train, test, e, o, pool);
     body += "<h2>Neighbours, embedding beside gradients</h2>";
     body += train_pictures && test_pictures ? report::neighbour_cards(e, train, *train_pictures, *test_pictures, o) : "<p class=note>left out: the report was made without the pictures</p>";
-    body += cka_section(test, e, pool) + map_section(test, e, pool);
+    body += cka_section(test, e, pool) + map_section(test, e, o, pool);
   }
   return html::page("fungi report", body + settings_section(train, test, o));
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fungi/base/parallel.h"
+#include "fungi/base/scratch_matrix.h"
 #include "fungi/feature/store.h"
 #include "fungi/input/dataset.h"
 
@@ -17,6 +18,7 @@ struct ReportOptions {
   size_t pca = 512;
   size_t queries = 12;           // shown with their neighbours
   size_t shown_neighbours = 8;
+  size_t memory_limit = default_memory_limit();  // rows beyond this go to a scratch file
 };
 
 // Pictures are optional; without them the neighbours are left out. They must be the data sets the stores were made from.

@@ -136,11 +136,24 @@ TEST(Report, IsOneSelfContainedPage) {
   for (const auto& row : nlohmann::json::parse(test::run_fungi("knn " + train + " " + test + " -k 3 --all-combinations --json").out))
     EXPECT_NE(page.find(fmt::format("<td>{:.2f}</td><td>{:.2f}</td>", 100 * row["accuracy"].get<double>(), 100 * row["standard_error"].get<double>())), std::string::npos) << row;
 
+  // Rows that do not fit the memory granted go through a file: the same page.
+  const std::string streamed = page_file + ".streamed";
+  const auto small = test::run_fungi("report " + train + " " + test + " -k 3 --memory 1kB -o " + streamed + " --train-pictures " + data + " --test-pictures " + data);
+  ASSERT_EQ(small.status, 0) << small.err;
+  EXPECT_TRUE(test::read_text(streamed) == page);
+
   // Other pictures than those of the store, or only half of them.
   const auto others = test::run_fungi("report " + train + " " + test + " -o " + page_file + " --train-pictures " FUNGI_SOURCE_DIR "/demo/images/train --test-pictures " + data);
   EXPECT_EQ(others.status, 1);
   EXPECT_NE(others.err.find("the pictures do not"), std::string::npos) << others.err;
   EXPECT_EQ(test::run_fungi("report " + train + " " + test + " --train-pictures " + data).status, 2);
+
+  // Gradients of two different projections have no distance.
+  const std::string other = test + "-other";
+  ASSERT_EQ(test::run_fungi("extract " + data + model + "--seed 7 --limit 4 -o " + other).status, 0);
+  const auto refused = test::run_fungi("report " + train + " " + other + " -o " + page_file);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("the gradients were not made like those of"), std::string::npos) << refused.err;
 }
 
 }  // namespace
