@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "fungi/checkpoint/atomic_file.h"
 #include "fungi/feature/store_files.h"
@@ -17,23 +18,27 @@ namespace {
 namespace fs = std::filesystem;
 using search::Numbers;
 
+constexpr std::string_view kUnfinished = "unfinished";  // there while a folder is being written
+
 // Everything a folder may hold, of every kind of index.
-constexpr const char* kFiles[] = {"index.json",   "vectors.npy", "links.npy",   "upper_start.npy", "upper.npy", "entry.npy",   "centres.npy", "offsets.npy",
+constexpr std::string_view kFiles[] = {kUnfinished, "index.json",   "vectors.npy", "links.npy",   "upper_start.npy", "upper.npy", "entry.npy",   "centres.npy", "offsets.npy",
                                   "numbers.npy", "pca.npz",     "store.json", "ids.npy",         "id_ends.npy", "labels.npy", "features.json"};
 
-// What was there is ours to replace only if it is an index, or what a killed build left of one, and nothing besides.
-void clear_folder(const fs::path& folder) {
+// Takes the folder for a new index. What was there is ours to replace only if it is an index, or what a killed build left of one,
+// and nothing besides.
+void take_folder(const fs::path& folder) {
   fs::create_directories(folder);
-  if (fs::is_empty(folder)) return;
-  const bool marked = fs::exists(folder / "index.json") || fs::exists(folder / "features.json");
+  const bool ours = fs::is_empty(folder) || fs::exists(folder / "index.json") || fs::exists(folder / kUnfinished);
   for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path name = entry.path().extension() == store::kTemporary ? entry.path().stem() : entry.path().filename();
-    const bool ours = name == store::kState || std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
-    if (!marked || !ours) fail(fmt::format("the folder holds other files than those of an index: {}", entry.path().filename().string()), folder.string(), "choose another folder");
+    const bool known = name == store::kState || std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+    if (!ours || !known) fail(fmt::format("the folder holds other files than those of an index: {}", entry.path().filename().string()), folder.string(), "choose another folder");
   }
-  for (const char* file : kFiles)
-    if (std::string_view(file) != "features.json") fs::remove(folder / file);
+  if (!std::ofstream(folder / kUnfinished)) fail("cannot be written", (folder / kUnfinished).string(), "check the folder and the free space");
+  for (const std::string_view file : kFiles)
+    if (file != kUnfinished) fs::remove(folder / file);
   fs::remove_all(folder / store::kState);
+  fs::create_directories(folder / store::kState);
 }
 
 }  // namespace
@@ -103,16 +108,14 @@ FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& 
 
 void FeatureIndex::save(const fs::path& folder) const {
   const State& s = *state_;
-  store::guarded([&] {
-    clear_folder(folder);
-    s.reduction.save(folder);  // its features.json marks the folder as ours from here on
-    fs::create_directories(folder / store::kState);
-  });
+  store::guarded([&] { take_folder(folder); });
+  s.reduction.save(folder);
   for (const NamedMatrix& m : s.record.state) write_file_atomically(folder / store::state_file(m.name), store::block_bytes(m.values, StoreType::float32));
   write_npy(folder / "ids.npy", npy_array(s.ids->view().data, {s.ids->view().rows}));
   write_npy(folder / "id_ends.npy", npy_array(s.id_ends->view().data, {s.id_ends->view().rows}));
   write_npy(folder / "labels.npy", npy_array(s.labels->view().data, {s.labels->view().rows}));
   s.index->save(folder);  // index.json is the last file: with it the folder is whole
+  store::guarded([&] { fs::remove(folder / kUnfinished); });
 }
 
 FeatureIndex FeatureIndex::open(const fs::path& folder) {

@@ -71,6 +71,7 @@ TEST(FeatureIndex, DamageIsSeen) {
   Pool pool(1);
   const FeatureIndex built = FeatureIndex::build(store, {.pca = 3}, pool);
   const auto damaged = [&](const char* part, const std::function<void()>& damage) {
+    fs::remove_all(folder / "index");
     built.save(folder / "index");
     damage();
     EXPECT_ERROR(part, FeatureIndex::open(folder / "index").id(1));
@@ -91,6 +92,36 @@ TEST(FeatureIndex, DamageIsSeen) {
 }
 
 // Large enough that the store is read in two parts.
+TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
+  const Folder folder;
+  without_failures()(folder / "store", odd_samples(20));
+  const Store store = Store::open(folder / "store");
+  Pool pool(1);
+  const FeatureIndex built = FeatureIndex::build(store, {.pca = 3}, pool);
+  built.save(folder / "whole");
+  EXPECT_FALSE(fs::exists(folder / "whole/unfinished"));
+  // What a build that was killed at some moment left: the mark, and files from none to all but the last.
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder / "whole"))
+    if (entry.is_regular_file() && entry.path().filename() != "index.json") files.push_back(entry.path().filename());
+  for (size_t left = 0; left <= files.size(); ++left) {
+    const fs::path place = folder / ("killed" + std::to_string(left));
+    fs::create_directories(place);
+    test::write_file(place / "unfinished", "");
+    for (size_t i = 0; i < left; ++i) fs::copy_file(folder / "whole" / files[i], place / files[i]);
+    if (left < files.size()) test::write_file(place / (files[left] + ".tmp"), "half");
+    EXPECT_ERROR("", FeatureIndex::open(place));
+    built.save(place);
+    EXPECT_EQ(FeatureIndex::open(place).id(3), store.ids()[3]);
+  }
+  // A PCA looks much like the beginning of an index, but is something to keep.
+  built.reduction().save(folder / "pca");
+  EXPECT_ERROR("choose another folder", built.save(folder / "pca"));
+  test::write_file(folder / "whole/letter.txt", "mine");
+  EXPECT_ERROR("letter.txt", built.save(folder / "whole"));
+  EXPECT_EQ(FeatureIndex::open(folder / "whole").id(3), store.ids()[3]) << "a refused folder stays as it is";
+}
+
 TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
   const Folder folder;
   StoreSpec spec = test::example_spec();
