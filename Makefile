@@ -2,7 +2,7 @@
 # The front door. Everything real is in CMake; these targets install what is missing, build, and run.
 JOBS ?= $(shell nproc)
 
-.PHONY: all build test test-browser demo bench compare install-deps asan tsan generic install clean
+.PHONY: all build test test-browser demo bench compare install-deps asan tsan generic tiles install clean
 
 all: build
 
@@ -31,7 +31,7 @@ bench: build
 compare: build
 	@bench/compare
 
-asan tsan generic: install-deps
+asan tsan generic tiles: install-deps
 	@cmake --preset $@ >/dev/null
 	@cmake --build build-$@ -j$(JOBS)
 	@ctest --preset $@ -j$(JOBS)
@@ -40,4 +40,4 @@ install: build
 	@cmake --install build
 
 clean:
-	@cmake -E rm -rf build build-asan build-tsan build-generic
+	@cmake -E rm -rf build build-asan build-tsan build-generic build-tiles

@@ -64,7 +64,7 @@ void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
 BackboneOptions ModelOptions::backbone() const {
   BackboneOptions o;
   o.layer = layer;
-  if (precision != "auto") o.precision = precision == "f32" ? Precision::f32 : Precision::bf16;
+  if (precision != "auto") o.precision = parse_precision(precision);
   for (const std::string& fact : facts) {
     const size_t equals = fact.find('=');
     if (equals == std::string::npos || equals == 0)

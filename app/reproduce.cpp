@@ -56,7 +56,7 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
       try {
         if (!backbone) {
           BackboneOptions o;
-          if (a.precision != "auto") o.precision = a.precision == "f32" ? Precision::f32 : Precision::bf16;
+          if (a.precision != "auto") o.precision = parse_precision(a.precision);
           o.stated_facts = facts.facts;
           o.mha_input_as_activation = a.run.preset == Preset::paper;
           backbone.emplace(Backbone::open(path, o, pool));

@@ -23,6 +23,11 @@ target_compile_definitions(fungi PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> JPEG::JPEG PNG::PNG ZLIB::ZLIB
   PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE ${LAPACKE_LIBRARY} LAPACK::LAPACK Threads::Threads)
 
+option(FUNGI_EMULATE_TILES "Compute AMX tiles by plain loops: every test as on a processor that has them (needs AVX512_BF16)" OFF)
+if(FUNGI_EMULATE_TILES)
+  target_compile_definitions(fungi PRIVATE FUNGI_EMULATE_TILES)
+endif()
+
 # Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.
 set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-exceptions)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/generic.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS}")

@@ -89,6 +89,9 @@ Cpu detect() {
   c.avx512_bf16 = c.avx512 && (seven1.a >> 5 & 1);
   c.amx_bf16 =
       c.avx512_bf16 && tiles && (seven.d >> 24 & 1) && (seven.d >> 22 & 1) && request_amx();
+#ifdef FUNGI_EMULATE_TILES
+  c.amx_bf16 = c.avx512_bf16;  // what the table needs besides tiles
+#endif
   return c;
 }
 

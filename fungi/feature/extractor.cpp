@@ -80,6 +80,7 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
     p.rows = s.options.projection_rows ? s.options.projection_rows : s.backbone.architecture().embedding_width;
     p.seed = s.options.projection_seed.value_or(s.options.seed);
     p.matrix = s.options.projection_matrix.copy();
+    p.precision = projection_precision(*s.backbone.options().precision);
     s.projection = Projection::make(std::move(p), {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
   }
   ScheduledObjective o;

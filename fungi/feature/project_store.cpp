@@ -74,7 +74,9 @@ class Reprojection {
     projection_ = Projection::make({.kind = options.kind,
                                     .rows = options.rows ? options.rows : copied_.front().width,
                                     .seed = options.seed.value_or(run_seed),
-                                    .matrix = std::move(options.matrix)},
+                                    .matrix = std::move(options.matrix),
+                                    .precision = projection_precision(
+                                        parse_precision(old.precision, from.folder().string()))},
                                    factors_.front().layer());
     settings["projection"] =
         store::parse(projection_settings(*projection_, run_seed), "projection");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fungi/base/cpu.h"
 #include "fungi/checkpoint/sha256.h"
 #include "fungi/feature/projection_kinds.h"
 
@@ -51,6 +52,10 @@ ProjectionKind parse_projection(std::string_view name) {
   std::string choices = "choose from:";
   for (const std::string& choice : projection_names()) choices += " " + choice;
   fail(fmt::format("there is no projection '{}'", name), "projection", choices);
+}
+
+Precision projection_precision(Precision run) {
+  return best_isa() == Isa::amx ? run : Precision::f32;
 }
 
 std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const LayerShape& layer) {

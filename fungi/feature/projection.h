@@ -58,9 +58,13 @@ struct ProjectionOptions {
   uint64_t seed = 42;    // sign_reference takes its low 32 bits
   Matrix<float> matrix;  // for ProjectionKind::matrix, [rows, gradient_length]
   // Products of the dense kinds. bf16 splits each gradient entry into two bf16 numbers, so about 16
-  // bits of it count; it pays on tiles only and is the default there. `matrix` always takes f32.
-  std::optional<Precision> precision;
+  // bits of it count; see projection_precision(). `matrix` always takes f32.
+  Precision precision = Precision::f32;
 };
+
+// What suits a run whose network computes in `run`: the split pays on tiles only, and an f32 run
+// stays f32 throughout.
+Precision projection_precision(Precision run);
 
 // The gradient of ONE sample as G = Σ_i b_i ⊗ a_i, γ = Σ_i b_i over its views and tokens.
 struct GradientFactors {

@@ -95,6 +95,7 @@ class DenseProjection final : public Projection {
     kernel::Epilogue epilogue;
     epilogue.out = products.data();
     epilogue.out_stride = n;
+    epilogue.columns_alone = true;  // a sample is a column
     for (size_t offset = 0; offset < length; offset += step) {
       packed.k = std::min(step, length - offset);
       kernel_.pack(panel.data() + offset, panel.stride(), false, n, packed.k, packed.data.data());
@@ -126,12 +127,9 @@ class DenseProjection final : public Projection {
 
 std::unique_ptr<Projection> make_dense_projection(ProjectionOptions options,
                                                   const LayerShape& layer) {
-  Precision precision =
-      options.precision.value_or(best_isa() == Isa::amx ? Precision::bf16 : Precision::f32);
-  if (options.kind == ProjectionKind::matrix) {
-    precision = Precision::f32;
-    options.rows = options.matrix.rows();
-  }
+  const bool given = options.kind == ProjectionKind::matrix;
+  const Precision precision = given ? Precision::f32 : options.precision;
+  if (given) options.rows = options.matrix.rows();
   ProjectionOptions facts;
   facts.kind = options.kind;
   facts.rows = options.rows;

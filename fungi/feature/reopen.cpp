@@ -88,9 +88,7 @@ ExtractionRecord extraction_record(StoreManifest manifest, const fs::path& folde
 BackboneOptions backbone_options(const ExtractionRecord& record) {
   return from_settings(record, [&](const json& settings) {
     BackboneOptions o;
-    const std::string& precision = record.manifest.spec.precision;
-    if (precision != "f32" && precision != "bf16") fail(fmt::format("expected the precision f32 or bf16, found '{}'", precision), record.place);
-    o.precision = precision == "f32" ? Precision::f32 : Precision::bf16;
+    o.precision = parse_precision(record.manifest.spec.precision, record.place);
     const std::vector<std::string> objectives = objective_names(record.manifest);
     o.layer = objectives.empty() ? "none" : settings.at("layer").get<std::string>();
     for (const std::string& name : objectives) o.tokens |= kind_of(name) == "ibot";

@@ -116,8 +116,8 @@ FUNGI_INLINE void prefetch(const B* panel, size_t begin, size_t end) {
 
 // One chunk of columns against one slice of k; sums [rows, kChunk].
 template <class A, class B>
-void multiply_chunk(size_t rows, size_t cols, size_t depth, const A* a, const B* b,
-                    size_t b_stride, float* sums, bool add) {
+void multiply_chunk(size_t rows, size_t cols, size_t depth, const A* a, const B* b, size_t b_stride,
+                    float* sums, bool add) {
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (size_t j = 0; j < cols; j += kPanel, b += b_stride)
     for (size_t k0 = 0; k0 < depth; k0 += kDepth) {
@@ -136,8 +136,7 @@ void multiply_chunk(size_t rows, size_t cols, size_t depth, const A* a, const B*
 // The same for one or two rows, several panels at once: more independent sums, wider streams from
 // memory.
 template <size_t R, size_t P, class A, class B>
-void multiply_few(size_t depth, const A* a, const B* b, size_t b_stride, float* sums,
-                  bool add) {
+void multiply_few(size_t depth, const A* a, const B* b, size_t b_stride, float* sums, bool add) {
   for (size_t j = 0; j < kChunk; j += P * kPanel, b += P * b_stride)
     for (size_t k0 = 0; k0 < depth; k0 += kDepth)
       multiply_tile<R, P>(smaller(kDepth, depth - k0), a + k0 * R, kDepth, b + k0 * kPanel,

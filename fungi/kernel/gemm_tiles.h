@@ -89,8 +89,8 @@ FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, boo
   // Sums need a while to leave the store buffer; then as many rows per step as finish them in time.
   const size_t delay = p.steps > 8 ? 2 : 0;
   const size_t pace = (kBlockRows + p.steps - delay - 1) / (p.steps - delay);
-  tile_panel<R>(p.steps, panel % 2, a, whole ? p.x_stride : p.steps * 64, b,
-                [&](size_t s) FUNGI_FORCE {
+  tile_panel<R>(p.steps, panel % 2 && !p.epilogue.columns_alone, a,
+                whole ? p.x_stride : p.steps * 64, b, [&](size_t s) FUNGI_FORCE {
                   if (first_pass)
                     prefetch_bytes(b + (p.steps + s) * kStepElements, 2 * kStepElements);
                   if (outlet.residual)  // what the next block's steps will read

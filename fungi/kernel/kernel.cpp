@@ -16,6 +16,12 @@ namespace fungi {
 
 const char* to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
 
+Precision parse_precision(std::string_view name, std::string_view place) {
+  for (Precision precision : {Precision::f32, Precision::bf16})
+    if (name == to_string(precision)) return precision;
+  fail("expected the precision f32 or bf16, found '" + std::string(name) + "'", std::string(place));
+}
+
 }  // namespace fungi
 
 namespace fungi::kernel {

@@ -11,6 +11,7 @@
 namespace fungi {
 
 const char* to_string(Precision precision);
+Precision parse_precision(std::string_view name, std::string_view place = "precision");  // Error
 
 }  // namespace fungi
 

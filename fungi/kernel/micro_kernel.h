@@ -4,7 +4,8 @@
 // depends on the table:
 //   f32                 one k;
 //   bf16                one k, widened to f32: a panel row keeps its two registers' columns as the
-//                       low and high halves of one word, so that widening is one shift and one mask;
+//                       low and high halves of one word, so that widening is one shift and one
+//                       mask;
 //   bf16, FUNGI_PAIRS   two neighbouring k in one word, for processors that multiply pairs of bf16
 //                       and add both products to an f32 sum (AVX512_BF16).
 #pragma once

@@ -9,7 +9,8 @@
 //
 // The promise that makes a sample independent of its batch: each row of any output depends only on
 // the same row of the inputs (and on shared weights), by the same operations in the same order,
-// whatever m is and wherever the row stands.
+// whatever m is and wherever the row stands. Columns keep that promise where asked to
+// (Epilogue::columns_alone).
 #pragma once
 
 #include <cstddef>
@@ -56,6 +57,10 @@ struct Epilogue {
   void* element_out =
       nullptr;  // [m, n] elements; columns n .. round_up(n, k_multiple) are left alone
   size_t element_stride = 0;
+  // For callers whose samples are rows of W: a column, too, is then summed in one and the same
+  // order wherever it stands. Tiles are faster when neighbouring panels may walk k in opposite
+  // directions.
+  bool columns_alone = false;
 };
 
 // Attention of one sample: t_q queries against t tokens, h heads side by side in each row.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 
+#include "fungi/base/cpu.h"
 #include "fungi/base/random.h"
 #include "fungi/feature/projection.h"
 #include "fungi/feature/projection_rows.h"
@@ -92,6 +93,12 @@ TEST(Projection, OfTheMiniTransformersKlGradient) {
   normalise({y.data(), 4});
   const double unit[] = {0.254423279, 0.312501307, -0.886673067, 0.226765518};
   for (size_t r = 0; r < 4; ++r) EXPECT_NEAR(y(0, r), unit[r], 1e-6);
+}
+
+TEST(Projection, AnF32RunIsF32Throughout) {
+  EXPECT_EQ(projection_precision(Precision::f32), Precision::f32);
+  EXPECT_EQ(projection_precision(Precision::bf16),
+            best_isa() == Isa::amx ? Precision::bf16 : Precision::f32);
 }
 
 }  // namespace

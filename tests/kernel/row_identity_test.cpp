@@ -38,6 +38,34 @@ Outputs run(const Kernel& table, const Rows& x, size_t first, size_t m, const Pa
   return o;
 }
 
+TEST_P(RowIdentityTest, ColumnsOfAGemmWhereAsked) {
+  constexpr size_t kColumns = 100, kRows = 33, k = 300;
+  const Rows x = random_rows(kRows, k, 0, 1), w = random_rows(kColumns, k, 0, 2);
+  Elements elements(table(), x);
+  const auto product = [&](size_t first, size_t n) {
+    Rows y(kRows, n, n);
+    const PackedMatrix packed = pack(table(), {w.data() + first * w.stride, n, k, w.stride});
+    Scratch scratch(table().gemm_scratch(kRows, n, k));
+    Epilogue e;
+    e.out = y.data();
+    e.out_stride = y.stride;
+    e.columns_alone = true;
+    table().gemm(kRows, elements.data(), elements.stride, packed, e, scratch.data());
+    return y;
+  };
+  const Rows whole = product(0, kColumns);
+  for (size_t n : {1, 2, 31, 40, 70})
+    for (size_t first : {size_t(0), size_t(1), size_t(17), kColumns - n}) {
+      if (first + n > kColumns) continue;
+      const Rows part = product(first, n);
+      for (size_t i = 0; i < kRows; ++i)
+        for (size_t j = 0; j < n; ++j)
+          ASSERT_EQ(
+              std::memcmp(&part.data()[i * n + j], &whole.data()[i * kColumns + first + j], 4), 0)
+              << "column " << first + j << " of " << n;
+    }
+}
+
 TEST_P(RowIdentityTest, Gemm) {
   constexpr size_t kRows = 197;
   for (auto [n, k] : {std::pair<size_t, size_t>{96, 200}, {130, 600}, {33, 17}}) {

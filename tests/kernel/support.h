@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -23,18 +24,16 @@ extern const Kernel emulated_avx512_f32, emulated_avx512_bf16, emulated_pairs_bf
 
 inline std::vector<const Kernel*> tables() {
   std::vector<const Kernel*> list;
+  const auto add = [&](const Kernel& table) {  // instruction sets may share one
+    if (std::find(list.begin(), list.end(), &table) == list.end()) list.push_back(&table);
+  };
   for (Isa isa : supported_isas())
-    for (Precision precision : {Precision::f32, Precision::bf16}) {
-      const Kernel* table = &kernel_for(isa, precision);
-      if (list.empty() || list.back() != table) list.push_back(table);
-    }
-  if (cpu().avx512_bf16) list.push_back(&avx512_bf16);  // what machines without its products use
-  if (cpu().avx2) {
-    list.push_back(&emulated_avx512_f32);
-    list.push_back(&emulated_avx512_bf16);
-    list.push_back(&emulated_pairs_bf16);
-    list.push_back(&emulated_amx_bf16);
-  }
+    for (Precision precision : {Precision::f32, Precision::bf16}) add(kernel_for(isa, precision));
+  if (cpu().avx512) add(avx512_bf16);  // what machines without products of bf16 use
+  if (cpu().avx2)
+    for (const Kernel* table :
+         {&emulated_avx512_f32, &emulated_avx512_bf16, &emulated_pairs_bf16, &emulated_amx_bf16})
+      add(*table);
   return list;
 }
 
