@@ -32,25 +32,6 @@ struct Running {
   std::vector<size_t> size;
 };
 
-// The mean of some rows spread over the database: near it, lengths and therefore rounding errors
-// are small.
-std::vector<float> centre_of(View<const float> database, Metric metric) {
-  if (metric != Metric::euclidean) return {};
-  const size_t count = std::min<size_t>(database.rows, 256);
-  std::vector<double> sum(database.cols, 0);
-  for (size_t i = 0; i < count; ++i) {
-    const float* row = database.row(i * database.rows / count);
-    for (size_t c = 0; c < database.cols; ++c) sum[c] += row[c];
-  }
-  std::vector<float> mean(database.cols);
-  for (size_t c = 0; c < mean.size(); ++c) {
-    mean[c] = float(sum[c] / double(count));
-    if (!std::isfinite(mean[c]))
-      return {};  // the row with NaN is found and named when it is prepared
-  }
-  return mean;
-}
-
 // Everything that does not change while one block of queries runs.
 class Block {
  public:
@@ -65,7 +46,7 @@ class Block {
 
   void run_scan(Pool& pool, KnnWork& work) {
     ScanKind kind = search::resolve(options_.scan);
-    const std::vector<float> centre = centre_of(database_, options_.metric);
+    const std::vector<float> centre = search::centre_of(database_, options_.metric);
     auto scan = Scan::make(kind, exact_, centre, pool);
     scan->load_queries(queries_, first_query_, pool);
     for (size_t first = 0; first < database_.rows; first += options_.database_block) {

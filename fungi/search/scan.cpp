@@ -52,6 +52,23 @@ ScanKind resolve(ScanKind kind) {
   }
 }
 
+std::vector<float> centre_of(View<const float> database, Metric metric) {
+  if (metric != Metric::euclidean) return {};
+  const size_t count = std::min<size_t>(database.rows, 256);
+  std::vector<double> sum(database.cols, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = database.row(i * database.rows / count);
+    for (size_t c = 0; c < database.cols; ++c) sum[c] += row[c];
+  }
+  std::vector<float> mean(database.cols);
+  for (size_t c = 0; c < mean.size(); ++c) {
+    mean[c] = float(sum[c] / double(count));
+    if (!std::isfinite(mean[c]))
+      return {};  // the row with NaN is found and named when it is prepared
+  }
+  return mean;
+}
+
 std::unique_ptr<Scan> Scan::make(ScanKind kind, const ExactKey& exact, std::vector<float> centre,
                                  Pool& pool) {
   kind = resolve(kind);
@@ -149,6 +166,8 @@ void Scan::set_limit(size_t query, double key) {
   float& limit = query_terms_[query].limit;
   limit = std::min(limit, up(key - query_square_[query] + slack));
 }
+
+void Scan::forget_limit(size_t query) { query_terms_[query].limit = kInfinity; }
 
 // Both the keys that `upper` bounds and the one that is left out are rounded sums.
 void Scan::set_limit_above(size_t query, float upper) {

@@ -26,6 +26,10 @@ namespace search {
 
 ScanKind resolve(ScanKind kind);  // never automatic
 
+// The mean of some rows spread over the database: near it, lengths and therefore rounding errors
+// are small. Empty where it would be of no use.
+std::vector<float> centre_of(View<const float> database, Metric metric);
+
 class Scan {
  public:
   // `centre` [width] is subtracted from rows and queries (Euclidean only; it moves nothing but the
@@ -53,6 +57,8 @@ class Scan {
   void set_limit(size_t query, double key);
   // The same for rows further than some rows of which the largest upper bound is `upper`.
   void set_limit_above(size_t query, float upper);
+  // For another search of the same queries; not beside a scan of the same query.
+  void forget_limit(size_t query);
   // The other end of the bound: the key of a hit of the loaded block, on the scale of hit.lower, is
   // not greater. `row` counts from the block's first row.
   float upper(size_t query, size_t row, float lower) const;
