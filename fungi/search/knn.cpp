@@ -183,9 +183,9 @@ class Block {
       std::nth_element(hits.begin(), hits.begin() + ptrdiff_t(sorted), hits.end(), nearer);
     uint64_t computed = 0;
     for (size_t h = 0; h < count; ++h) {
-      if (h + 1 < count) prefetch(database_.row(first + hits[h + 1].row));
-      if (h == sorted) limit(scan, query);
-      if (h >= sorted && !scan.may_hold(query, hits[h])) continue;
+      if (h + 1 < count && scan.may_hold(query, hits[h + 1]))
+        prefetch(database_.row(first + hits[h + 1].row));
+      if (!scan.may_hold(query, hits[h])) continue;
       const size_t in_block = hits[h].row, row = first + in_block;
       if (!wanted(query, row)) continue;
       const float *x = queries_.row(query), *y = database_.row(row);
@@ -193,8 +193,8 @@ class Block {
       ++computed;
       if (selection.full() && exact_.above(selection.worst().key, x, y, x_norm, y_norm)) continue;
       selection.offer({exact_(x, y, x_norm, y_norm), uint32_t(row)});
+      limit(scan, query);
     }
-    limit(scan, query);
     hits.clear();
     return computed;
   }
