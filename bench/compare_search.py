@@ -24,10 +24,14 @@ def set_up_blas(threads: int) -> None:
     """Before numpy is loaded. OpenBLAS builds that do not know a recent Intel CPU fall back to a slow core."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
-    flags = pathlib.Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n", 1)[0].split()
-    if "avx512_bf16" in flags and "OPENBLAS_CORETYPE" not in os.environ:
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    flags = text.split("flags", 1)[-1].split("\n", 1)[0].split()
+    # AMD is found by itself; told "Cooperlake", the older OpenBLAS inside faiss would fall back to SSE3.
+    if "AuthenticAMD" in text or "OPENBLAS_CORETYPE" in os.environ:
+        return
+    if "avx512_bf16" in flags:
         os.environ["OPENBLAS_CORETYPE"] = "Cooperlake"
-    elif "avx512f" in flags and "OPENBLAS_CORETYPE" not in os.environ:
+    elif "avx512f" in flags:
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
 
 

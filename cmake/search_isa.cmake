@@ -4,6 +4,8 @@
 set(FUNGI_SCAN_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-exceptions -Wno-psabi)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/search/scan_generic.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_SCAN_FLAGS}")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/search/scan_avx2.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_SCAN_FLAGS};-mavx2")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/search/scan_vnni.cpp PROPERTIES COMPILE_OPTIONS
+  "${FUNGI_SCAN_FLAGS};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mavx2;-mfma;-mprefer-vector-width=512")
 
 # The eigen-solver's sums may use fused multiply-adds: only their order must be fixed, not their bits across tables.
 set(FUNGI_EIGEN_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast -fno-exceptions -Wno-psabi)

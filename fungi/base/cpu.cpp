@@ -87,6 +87,7 @@ Cpu detect() {
   c.avx512 = c.avx2 && zmm && (seven.b >> 16 & 1) && (seven.b >> 17 & 1) && (seven.b >> 30 & 1) &&
              (seven.b >> 31 & 1);
   c.avx512_bf16 = c.avx512 && (seven1.a >> 5 & 1);
+  c.avx512_vnni = c.avx512 && (seven.c >> 11 & 1);
   c.amx_bf16 =
       c.avx512_bf16 && tiles && (seven.d >> 24 & 1) && (seven.d >> 22 & 1) && request_amx();
 #ifdef FUNGI_EMULATE_TILES

@@ -17,7 +17,7 @@ struct Cpu {
   unsigned logical_cores = 1;   // that this process may run on
   unsigned physical_cores = 1;  // without hyper-threads
   size_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  bool avx2 = false, avx512 = false, avx512_bf16 = false,
+  bool avx2 = false, avx512 = false, avx512_bf16 = false, avx512_vnni = false,
        amx_bf16 = false;  // usable, not merely advertised
 };
 

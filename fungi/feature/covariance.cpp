@@ -10,14 +10,16 @@
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
-#include "fungi/kernel/kernel.h"
 
 namespace fungi {
 namespace {
 
 constexpr size_t kBlockRows =
     2048;  // long enough that adding in f64 costs little, short enough for f32 sums
-constexpr size_t kTile = 256;  // columns of one packed operand
+constexpr size_t kTile = 256;   // columns of one packed operand
+constexpr size_t kLine = 16;    // floats in a line of the cache
+constexpr size_t kStrip = 64;   // columns transposed together
+constexpr size_t kMirror = 64;  // rows and columns of the scatter mirrored together
 
 // Two bf16 numbers that together hold 16 bits of x; both as floats.
 std::pair<float, float> split(float x) {
@@ -32,11 +34,45 @@ std::pair<float, float> split(float x) {
   return {high, round(x - high)};
 }
 
-// One operand of the products of a block: rows of [columns, k] elements, and the same packed.
-struct Operand {
-  Buffer elements;
-  kernel::PackedMatrix packed;
-};
+// As kernel::pack, into the memory of an earlier block of the same size.
+void pack_again(const kernel::Kernel& table, View<const float> w, kernel::PackedMatrix& packed) {
+  if (packed.n == w.rows && packed.k == w.cols)
+    table.pack(w.data, w.stride, false, packed.n, packed.k, packed.data.data());
+  else
+    packed = kernel::pack(table, w);
+}
+
+// to[c, i] = from[i, c] for `cols` columns. A whole line of each column is written at once: columns
+// lie a power of two apart and would push each other out of the cache. Rows lie pages apart, where
+// no hardware looks ahead.
+void transpose_columns(View<const float> from, size_t first, size_t cols, Matrix<float>& to) {
+  float tile[kStrip][kLine];
+  for (size_t i = 0; i < from.rows; i += kLine) {
+    const size_t rows = std::min(kLine, from.rows - i);
+    for (size_t r = 0; r < rows; ++r) {
+      const float* row = from.row(i + r) + first;
+      if (i + r + kLine < from.rows)
+        for (size_t c = 0; c < cols; c += kLine)
+          __builtin_prefetch(from.row(i + r + kLine) + first + c);
+      for (size_t c = 0; c < cols; ++c) tile[c][r] = row[c];
+    }
+    for (size_t c = 0; c < cols; ++c) std::copy_n(tile[c], rows, to.row(first + c) + i);
+  }
+}
+
+// Subtracts the shift from a column; returns the sum of what it becomes. Eight sums at once, since
+// each addition waits for the one before.
+double shift_column(float* column, size_t rows, float shift) {
+  double sum[8] = {};
+  size_t i = 0;
+  for (; i + 8 <= rows; i += 8)
+    for (size_t l = 0; l < 8; ++l) {
+      column[i + l] -= shift;
+      sum[l] += column[i + l];
+    }
+  for (; i < rows; ++i) sum[i % 8] += column[i] -= shift;
+  return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+}
 
 }  // namespace
 
@@ -86,21 +122,12 @@ void Covariance::transpose(View<const float> block, Pool& pool) {
   const bool first = shift_.empty();
   if (first) shift_.assign(width_, 0.0f);
   std::vector<size_t> bad(width_, block.rows);  // first row with NaN or infinity, per column
-  pool.parallel_for(width_, 16, [&](size_t begin, size_t end, unsigned) {
-    for (size_t i = 0; i < block.rows; ++i)
-      for (size_t c = begin; c < end; ++c) columns_(c, i) = block(i, c);
+  pool.parallel_for(width_, kStrip, [&](size_t begin, size_t end, unsigned) {
+    transpose_columns(block, begin, end - begin, columns_);
     for (size_t c = begin; c < end; ++c) {
       float* column = columns_.row(c);
-      if (first) {
-        double sum = 0;
-        for (size_t i = 0; i < block.rows; ++i) sum += column[i];
-        shift_[c] = float(sum / double(block.rows));
-      }
-      double sum = 0;
-      for (size_t i = 0; i < block.rows; ++i) {
-        column[i] -= shift_[c];
-        sum += column[i];
-      }
+      if (first) shift_[c] = float(shift_column(column, block.rows, 0.0f) / double(block.rows));
+      const double sum = shift_column(column, block.rows, shift_[c]);
       sum_[c] += sum;
       if (!std::isfinite(sum))
         for (bad[c] = 0; bad[c] + 1 < block.rows && std::isfinite(block(bad[c], c));) ++bad[c];
@@ -120,13 +147,13 @@ void Covariance::multiply(size_t rows, Pool& pool) {
   const size_t chunks = (width_ + kTile - 1) / kTile;
   const auto chunk_cols = [&](size_t c) { return std::min(kTile, width_ - c * kTile); };
 
-  std::vector<Operand> operands(chunks);
+  operands_.resize(chunks);
   pool.parallel_for(chunks, 1, [&](size_t c, size_t, unsigned) {
     const size_t cols = chunk_cols(c);
     const View<const float> plain(columns_.row(c * kTile), cols, rows, columns_.stride());
-    Operand& o = operands[c];
+    Operand& o = operands_[c];
     if (!split_products) {
-      o.packed = kernel::pack(table, plain);
+      pack_again(table, plain, o.packed);
       return;
     }
     // x = high + low: the sum of all four products, laid side by side along k.
@@ -141,7 +168,7 @@ void Covariance::multiply(size_t rows, Pool& pool) {
       }
     o.elements = Buffer(cols * stride * table.element_size);
     table.to_elements(cols, k, left.data(), left.stride(), o.elements.data(), stride);
-    o.packed = kernel::pack(table, right);
+    pack_again(table, right, o.packed);
   });
 
   std::vector<Buffer> scratch(pool.threads());
@@ -156,10 +183,10 @@ void Covariance::multiply(size_t rows, Pool& pool) {
     kernel::Epilogue epilogue;
     epilogue.out = tile.data();
     epilogue.out_stride = tile.stride();
-    const void* left = split_products ? static_cast<const void*>(operands[i].elements.data())
+    const void* left = split_products ? static_cast<const void*>(operands_[i].elements.data())
                                       : columns_.row(i * kTile);
-    table.gemm(chunk_cols(i), left, split_products ? stride : columns_.stride(), operands[j].packed,
-               epilogue, scratch[worker].data());
+    table.gemm(chunk_cols(i), left, split_products ? stride : columns_.stride(),
+               operands_[j].packed, epilogue, scratch[worker].data());
     for (size_t r = 0; r < chunk_cols(i); ++r) {
       double* to = scatter_.row(i * kTile + r) + j * kTile;
       for (size_t c = 0; c < chunk_cols(j); ++c) to[c] += tile(r, c);
@@ -180,14 +207,17 @@ Moments Covariance::finish(Pool& pool) {
     mean[c] = sum_[c] / double(taken_);
     out.mean[c] = mean[c] + double(shift_[c]);
   }
-  for (size_t i = 0; i < width_; ++i)
-    for (size_t j = 0; j <= i; ++j) {
-      const double value = out.scatter(i, j) - double(taken_) * mean[i] * mean[j];
-      if (!std::isfinite(value))
-        fail("expected numbers whose squares fit f32, found larger ones", "features",
-             "scale the features down");
-      out.scatter(i, j) = out.scatter(j, i) = value;
-    }
+  pool.parallel_for(width_, kMirror, [&](size_t begin, size_t end, unsigned) {
+    for (size_t left = 0; left < end; left += kMirror)
+      for (size_t i = begin; i < end; ++i)
+        for (size_t j = left; j < std::min(left + kMirror, i + 1); ++j) {
+          const double value = out.scatter(i, j) - double(taken_) * mean[i] * mean[j];
+          if (!std::isfinite(value))
+            fail("expected numbers whose squares fit f32, found larger ones", "features",
+                 "scale the features down");
+          out.scatter(i, j) = out.scatter(j, i) = value;
+        }
+  });
   *this = Covariance(width_, products_);
   return out;
 }

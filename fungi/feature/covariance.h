@@ -10,6 +10,7 @@
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
+#include "fungi/kernel/kernel.h"
 
 namespace fungi {
 
@@ -38,6 +39,12 @@ class Covariance {
   void transpose(View<const float> block, Pool& pool);
   void multiply(size_t rows, Pool& pool);
 
+  // One operand of the products of a block: rows of [columns, k] elements, and the same packed.
+  struct Operand {
+    Buffer elements;
+    kernel::PackedMatrix packed;
+  };
+
   size_t width_;
   Products products_;
   size_t taken_ = 0, waiting_ = 0;
@@ -45,7 +52,8 @@ class Covariance {
   std::vector<float> shift_;  // near the mean: keeps the products small (the first block's mean)
   std::vector<double> sum_;   // of shifted columns
   Matrix<float> columns_;     // [width, block rows], shifted
-  Matrix<double> scatter_;    // lower triangle of tiles
+  std::vector<Operand> operands_;  // of the last block: memory for the next
+  Matrix<double> scatter_;         // lower triangle of tiles
 };
 
 }  // namespace fungi

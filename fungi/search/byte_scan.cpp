@@ -11,20 +11,22 @@ namespace {
 class ByteScan final : public Scan {
  public:
   ByteScan(const ExactKey& exact, std::vector<float> centre)
-      : Scan(exact, std::move(centre)), code_width_(round_up(width_, kCodeMultiple)) {}
+      : Scan(exact, std::move(centre)),
+        code_width_(round_up(width_, kCodeMultiple)),
+        group_(exact.kernel().query_group) {}
 
   // A part and a handful of query groups stay in the second-level cache.
   size_t part_rows() const override { return 256; }
-  size_t query_rows() const override { return 12 * kQueryGroup; }
+  size_t query_rows() const override { return 8 * kQueryGroups; }
 
   void scan(size_t query, size_t count, size_t part, unsigned, Hit* hits,
             uint32_t* counts) override {
-    FUNGI_ASSERT(query % kQueryGroup == 0);
+    FUNGI_ASSERT(query % group_ == 0);
     const size_t first = part * part_rows(), rows = std::min(part_rows(), row_count_ - first);
     const auto* panels = reinterpret_cast<const int8_t*>(row_codes_.data()) + first * code_width_;
     const auto* codes = reinterpret_cast<const uint8_t*>(query_codes_.data());
     const RowTerms terms = terms_from(first);
-    for (size_t i = 0; i < count; i += kQueryGroup)
+    for (size_t i = 0; i < count; i += group_)
       exact_.kernel().scan_bytes(code_width_, rows, codes + (query + i) * code_width_, panels,
                                  terms, &query_terms_[query + i], hits + i * part_rows(),
                                  part_rows(), counts + i);
@@ -32,7 +34,7 @@ class ByteScan final : public Scan {
 
  protected:
   void reserve_queries(size_t count) override {
-    query_codes_ = Buffer(round_up(count, kQueryGroup) * code_width_);
+    query_codes_ = Buffer(round_up(count, group_) * code_width_);
   }
   void reserve_rows(size_t count) override {
     const size_t bytes = round_up(count, kPanelRows) * code_width_;
@@ -40,7 +42,7 @@ class ByteScan final : public Scan {
   }
 
   void store_query(size_t query, const float* v, double) override {
-    const CodeTerms terms = interleave(true, query, kQueryGroup, v, query_codes_);
+    const CodeTerms terms = interleave(true, query, group_, v, query_codes_);
     set_query_terms(query, terms.scale, terms.norm, terms.residual, 0);
   }
   void store_row(size_t row, const float* v, double norm) override {
@@ -60,7 +62,7 @@ class ByteScan final : public Scan {
     return terms;
   }
 
-  const size_t code_width_;
+  const size_t code_width_, group_;
   Buffer query_codes_, row_codes_;
 };
 

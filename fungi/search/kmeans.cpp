@@ -10,15 +10,15 @@
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
-#include "fungi/kernel/kernel.h"
 #include "fungi/search/metric.h"
+#include "fungi/search/nearest_centre.h"
 #include "fungi/search/scan_kernel.h"
 
 namespace fungi {
 namespace {
 
-constexpr size_t kRowBlock = 96;  // rows assigned together
 constexpr size_t kColumnBlock = 512;  // columns of a centre summed together
+constexpr size_t kAhead = 2;          // rows fetched before they are added
 constexpr size_t kInertiaBlock = 1024;
 constexpr double kSplit = 1.0 / 1024;  // how far the two halves of a split cluster move apart
 
@@ -69,6 +69,11 @@ double inertia_of(View<const float> rows, View<const float> centres,
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
+void prefetch(const float* row, size_t width) {
+  const char* at = reinterpret_cast<const char*>(row);
+  for (size_t b = 0; b < width * sizeof(float); b += 64) __builtin_prefetch(at + b);
+}
+
 // Centres become the means of their rows, each summed by one thread in the order of the rows.
 std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint32_t>& assignment,
                                  Matrix<float>& centres, Pool& pool) {
@@ -86,8 +91,10 @@ std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint3
     const size_t width = std::min(kColumnBlock, rows.cols - first);
     if (count[j] == 0) return;
     std::vector<double> sum(width, 0.0);
-    for (size_t m = start[j]; m < start[j + 1]; ++m)
+    for (size_t m = start[j]; m < start[j + 1]; ++m) {
+      if (m + kAhead < start[j + 1]) prefetch(rows.row(members[m + kAhead]) + first, width);
       kernel.accumulate(width, rows.row(members[m]) + first, sum.data());
+    }
     for (size_t c = 0; c < width; ++c) centres(j, first + c) = float(sum[c] / double(count[j]));
   });
   return count;
@@ -109,7 +116,8 @@ void fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
   }
 }
 
-KMeans run(View<const float> rows, const KMeansOptions& o, size_t restart, Pool& pool) {
+KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansOptions& o,
+           size_t restart, Pool& pool) {
   KMeans result;
   if (o.initial.data) {
     result.centres = Matrix<float>(o.clusters, rows.cols);
@@ -119,14 +127,14 @@ KMeans run(View<const float> rows, const KMeansOptions& o, size_t restart, Pool&
     const RandomStream random(o.seed, "k-means centres", restart);
     result.centres = gather(rows, draw(rows.rows, o.clusters, random));
   }
-  result.assignment = assign_to_centres(rows, result.centres, pool);
+  result.assignment = nearest.assign(result.centres, pool);
   while (result.iterations < o.iterations) {
     ++result.iterations;
     std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
     fill_empty(count, result.centres);
-    std::vector<uint32_t> next = assign_to_centres(rows, result.centres, pool);
+    const std::vector<uint32_t>& next = nearest.assign(result.centres, pool);
     const bool settled = next == result.assignment;
-    result.assignment = std::move(next);
+    result.assignment = next;
     if (settled) break;
   }
   result.inertia = inertia_of(rows, result.centres, result.assignment, pool);
@@ -137,50 +145,7 @@ KMeans run(View<const float> rows, const KMeansOptions& o, size_t restart, Pool&
 
 std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
                                         Pool& pool) {
-  FUNGI_ASSERT(rows.cols == centres.cols && centres.rows > 0);
-  // argmin ‖x−c‖² = argmax x·c' − m·c' − ½‖c'‖² with c' = c − m, m the mean centre: short c', small
-  // rounding errors.
-  const size_t k = centres.rows, d = centres.cols;
-  const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
-  Matrix<float> shifted(k, d);
-  std::vector<double> mean(d, 0.0);
-  for (size_t j = 0; j < k; ++j)
-    for (size_t c = 0; c < d; ++c) mean[c] += centres(j, c) / double(k);
-  std::vector<float> bias(k);
-  for (size_t j = 0; j < k; ++j) {
-    double sum = 0;
-    for (size_t c = 0; c < d; ++c) {
-      shifted(j, c) = float(centres(j, c) - mean[c]);
-      sum += (mean[c] + 0.5 * shifted(j, c)) * shifted(j, c);
-    }
-    bias[j] = float(-sum);
-  }
-  const kernel::PackedMatrix packed = kernel::pack(table, shifted);
-  const size_t stride = round_up(d, table.k_multiple);
-  std::vector<uint32_t> nearest(rows.rows);
-  pool.parallel_for(rows.rows, kRowBlock, [&](size_t begin, size_t end, unsigned) {
-    const size_t count = end - begin;
-    Matrix<float> padded, scores(count, k);
-    const float* x = rows.row(begin);
-    size_t x_stride = rows.stride;
-    if (stride != d || rows.stride % table.k_multiple != 0) {
-      padded = Matrix<float>(count, stride);
-      for (size_t i = 0; i < count; ++i) std::copy_n(rows.row(begin + i), d, padded.row(i));
-      x = padded.data();
-      x_stride = stride;
-    }
-    Buffer scratch(table.gemm_scratch(count, k, d));
-    kernel::Epilogue epilogue;
-    epilogue.bias = bias.data();
-    epilogue.out = scores.data();
-    epilogue.out_stride = k;
-    table.gemm(count, x, x_stride, packed, epilogue, scratch.data());
-    for (size_t i = 0; i < count; ++i) {
-      const float* s = scores.row(i);
-      nearest[begin + i] = uint32_t(std::max_element(s, s + k) - s);
-    }
-  });
-  return nearest;
+  return search::NearestCentre(rows, pool).assign(centres, pool);
 }
 
 KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) {
@@ -198,8 +163,9 @@ KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) 
     training = sample;
   }
   KMeans best;
+  search::NearestCentre nearest(training, pool);
   for (size_t restart = 0; restart < std::max<size_t>(options.restarts, 1); ++restart) {
-    KMeans result = run(training, options, restart, pool);
+    KMeans result = run(training, nearest, options, restart, pool);
     if (restart == 0 || result.inertia < best.inertia) best = std::move(result);
   }
   best.trained_rows = training.rows;

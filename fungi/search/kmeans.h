@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// k-means by Lloyd's iteration on the f32 GEMM (SPEC 5.4): defaults as in faiss, every step
-// deterministic. Assignments break ties towards the smaller centre; sums run over rows in order in
-// f64, whatever the threads.
+// k-means by Lloyd's iteration (SPEC 5.4): defaults as in faiss, every step deterministic. Rows go
+// to the exactly nearest centre, ties to the smaller number (nearest_centre.h); sums run over rows
+// in order in f64, whatever the threads.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,7 @@ struct KMeans {
 // (naming the row).
 KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool);
 
-// The nearest centre of every row. Where the f32 scores of two centres are the same, the smaller
-// number.
+// The nearest centre of every row; of two at the same distance the smaller number.
 std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
                                         Pool& pool);
 

@@ -20,6 +20,8 @@ using search::Selection;
 constexpr size_t kFewQueries = 12;
 // A scan that leaves more than this share of the pairs open is worse than the f32 one.
 constexpr double kWorthwhile = 0.04;
+// Hits of a query that wait for their exact keys, beside eight times its neighbours.
+constexpr size_t kMostWaiting = 512;
 
 // The k best of a block of queries, growing while the database goes by.
 struct Running {
@@ -29,25 +31,6 @@ struct Running {
   std::vector<Best> heap;
   std::vector<size_t> size;
 };
-
-// The mean of some rows spread over the database: near it, lengths and therefore rounding errors
-// are small.
-std::vector<float> centre_of(View<const float> database, Metric metric) {
-  if (metric != Metric::euclidean) return {};
-  const size_t count = std::min<size_t>(database.rows, 256);
-  std::vector<double> sum(database.cols, 0);
-  for (size_t i = 0; i < count; ++i) {
-    const float* row = database.row(i * database.rows / count);
-    for (size_t c = 0; c < database.cols; ++c) sum[c] += row[c];
-  }
-  std::vector<float> mean(database.cols);
-  for (size_t c = 0; c < mean.size(); ++c) {
-    mean[c] = float(sum[c] / double(count));
-    if (!std::isfinite(mean[c]))
-      return {};  // the row with NaN is found and named when it is prepared
-  }
-  return mean;
-}
 
 // Everything that does not change while one block of queries runs.
 class Block {
@@ -63,7 +46,7 @@ class Block {
 
   void run_scan(Pool& pool, KnnWork& work) {
     ScanKind kind = search::resolve(options_.scan);
-    const std::vector<float> centre = centre_of(database_, options_.metric);
+    const std::vector<float> centre = search::centre_of(database_, options_.metric);
     auto scan = Scan::make(kind, exact_, centre, pool);
     scan->load_queries(queries_, first_query_, pool);
     for (size_t first = 0; first < database_.rows; first += options_.database_block) {
@@ -139,49 +122,80 @@ class Block {
     if (selection.full()) scan.set_limit(query, selection.worst().key);
   }
 
+  // Hits of one query, waiting for their exact keys while their bounds narrow the search.
+  struct Waiting {
+    std::vector<Hit> hits;  // rows count from the block's first
+    size_t patience = 0;    // how many may wait before they are looked through
+  };
+
   uint64_t scan_rows(Scan& scan, size_t first, Pool& pool) {
     const size_t step = scan.query_rows();
     std::vector<std::vector<Hit>> hits(pool.threads());
     for (auto& h : hits) h.resize(step * scan.part_rows());
+    std::vector<std::vector<Waiting>> all_waiting(pool.threads(), std::vector<Waiting>(step));
     std::atomic<uint64_t> exact{0};
     pool.parallel_for(queries_.rows, step, [&](size_t begin, size_t end, unsigned worker) {
-      std::vector<uint32_t> counts(round_up(end - begin, search::kQueryGroup));
+      std::vector<uint32_t> counts(round_up(end - begin, search::kQueryGroups));
+      Waiting* waiting = all_waiting[worker].data();
+      for (size_t i = 0; i < end - begin; ++i) waiting[i].patience = 2 * running_.k;
       uint64_t computed = 0;
       for (size_t part = 0; part < scan.parts(); ++part) {
         scan.scan(begin, end - begin, part, worker, hits[worker].data(), counts.data());
-        for (size_t i = begin; i < end; ++i) {
-          Hit* mine = hits[worker].data() + (i - begin) * scan.part_rows();
-          computed += settle(scan, i, first, part * scan.part_rows(), mine, counts[i - begin]);
+        for (size_t i = 0; i < end - begin; ++i) {
+          const Hit* mine = hits[worker].data() + i * scan.part_rows();
+          for (uint32_t h = 0; h < counts[i]; ++h)
+            waiting[i].hits.push_back(
+                {uint32_t(part * scan.part_rows()) + mine[h].row, mine[h].lower});
+          if (waiting[i].hits.size() > waiting[i].patience)
+            computed += look_through(scan, begin + i, first, waiting[i]);
         }
       }
+      for (size_t i = 0; i < end - begin; ++i)
+        computed += settle(scan, begin + i, first, waiting[i].hits);
       exact += computed;
     });
     return exact;
   }
 
+  // k rows are certainly no further than the k-th smallest upper bound: what lies behind it need
+  // not wait. Bounds too wide for that leave the decision to the exact keys.
+  uint64_t look_through(Scan& scan, size_t query, size_t first, Waiting& waiting) {
+    std::vector<Hit>& hits = waiting.hits;
+    std::vector<float> upper;
+    for (const Hit& h : hits)
+      if (wanted(query, first + h.row)) upper.push_back(scan.upper(query, h.row, h.lower));
+    if (upper.size() >= running_.k) {
+      std::nth_element(upper.begin(), upper.begin() + ptrdiff_t(running_.k - 1), upper.end());
+      scan.set_limit_above(query, upper[running_.k - 1]);
+      std::erase_if(hits, [&](const Hit& h) { return !scan.may_hold(query, h); });
+    }
+    waiting.patience = std::max(waiting.patience, 2 * hits.size());
+    return hits.size() > kMostWaiting + 8 * running_.k ? settle(scan, query, first, hits) : 0;
+  }
+
   // Computes the exact keys of the hits, most promising first, skipping those that the limit has
   // overtaken.
-  uint64_t settle(Scan& scan, size_t query, size_t first, size_t part_row, Hit* hits,
-                  size_t count) {
-    if (count == 0) return 0;
+  uint64_t settle(Scan& scan, size_t query, size_t first, std::vector<Hit>& hits) {
     Selection selection = running_.of(query);
     const auto nearer = [](const Hit& a, const Hit& b) { return a.lower < b.lower; };
-    const size_t sorted = std::min(count, running_.k);
-    if (count > sorted) std::nth_element(hits, hits + sorted, hits + count, nearer);
+    const size_t count = hits.size(), sorted = std::min(count, running_.k);
+    if (count > sorted)
+      std::nth_element(hits.begin(), hits.begin() + ptrdiff_t(sorted), hits.end(), nearer);
     uint64_t computed = 0;
     for (size_t h = 0; h < count; ++h) {
-      if (h + 1 < count) prefetch(database_.row(first + part_row + hits[h + 1].row));
-      if (h == sorted) limit(scan, query);
-      if (h >= sorted && !scan.may_hold(query, hits[h])) continue;
-      const size_t in_block = part_row + hits[h].row, row = first + in_block;
+      if (h + 1 < count && scan.may_hold(query, hits[h + 1]))
+        prefetch(database_.row(first + hits[h + 1].row));
+      if (!scan.may_hold(query, hits[h])) continue;
+      const size_t in_block = hits[h].row, row = first + in_block;
       if (!wanted(query, row)) continue;
       const float *x = queries_.row(query), *y = database_.row(row);
       const double x_norm = scan.query_norm(query), y_norm = scan.row_norm(in_block);
       ++computed;
       if (selection.full() && exact_.above(selection.worst().key, x, y, x_norm, y_norm)) continue;
       selection.offer({exact_(x, y, x_norm, y_norm), uint32_t(row)});
+      limit(scan, query);
     }
-    limit(scan, query);
+    hits.clear();
     return computed;
   }
 

@@ -52,10 +52,28 @@ ScanKind resolve(ScanKind kind) {
   }
 }
 
+std::vector<float> centre_of(View<const float> database, Metric metric) {
+  if (metric != Metric::euclidean) return {};
+  const size_t count = std::min<size_t>(database.rows, 256);
+  std::vector<double> sum(database.cols, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = database.row(i * database.rows / count);
+    for (size_t c = 0; c < database.cols; ++c) sum[c] += row[c];
+  }
+  std::vector<float> mean(database.cols);
+  for (size_t c = 0; c < mean.size(); ++c) {
+    mean[c] = float(sum[c] / double(count));
+    if (!std::isfinite(mean[c]))
+      return {};  // the row with NaN is found and named when it is prepared
+  }
+  return mean;
+}
+
 std::unique_ptr<Scan> Scan::make(ScanKind kind, const ExactKey& exact, std::vector<float> centre,
                                  Pool& pool) {
   kind = resolve(kind);
-  if (kind == ScanKind::bytes) return make_byte_scan(exact, std::move(centre));
+  if (kind == ScanKind::bytes && exact.width() <= kWidestCodes)
+    return make_byte_scan(exact, std::move(centre));
   return make_table_scan(kind == ScanKind::bf16, exact, std::move(centre), pool);
 }
 
@@ -86,7 +104,7 @@ double Scan::prepare(const float* row, double norm, float* v) const {
 
 void Scan::load_queries(View<const float> queries, size_t first_row, Pool& pool) {
   query_count_ = queries.rows;
-  query_terms_.assign(round_up(query_count_, kQueryGroup), {0, 0, 0, -kInfinity});
+  query_terms_.assign(round_up(query_count_, kQueryGroups), {0, 0, 0, -kInfinity});
   query_norms_.assign(query_count_, 0);
   query_square_.assign(query_count_, 0);
   reserve_queries(query_count_);
@@ -145,7 +163,28 @@ RowTerms Scan::terms_from(size_t row) const {
 
 void Scan::set_limit(size_t query, double key) {
   const double slack = (double(width_) + 64) * 0x1p-52 * (std::fabs(key) + query_square_[query]);
-  query_terms_[query].limit = up(key - query_square_[query] + slack);
+  float& limit = query_terms_[query].limit;
+  limit = std::min(limit, up(key - query_square_[query] + slack));
+}
+
+void Scan::forget_limit(size_t query) { query_terms_[query].limit = kInfinity; }
+
+// Both the keys that `upper` bounds and the one that is left out are rounded sums.
+void Scan::set_limit_above(size_t query, float upper) {
+  const double slack =
+      (double(width_) + 64) * 0x1p-50 * (std::fabs(double(upper)) + 2 * query_square_[query]);
+  float& limit = query_terms_[query].limit;
+  limit = std::min(limit, up(double(upper) + slack));
+}
+
+// The lower bound took away what rounding and the sum of the bound in f32 may amount to; twice that
+// leads to the other side.
+float Scan::upper(size_t query, size_t row, float lower) const {
+  const QueryTerms& q = query_terms_[query];
+  const double norm = norm_[row], slack = double(q.norm) * residual_[row] + q.residual * norm;
+  if (!std::isfinite(slack) || !std::isfinite(lower)) return kInfinity;
+  const double value = lower + 2 * slack + 4 * (kRounding * norm * norm + kTiny * double(width_));
+  return float(value + std::fabs(value) * 0x1p-22);  // up(), in less time
 }
 
 }  // namespace search

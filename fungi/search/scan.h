@@ -26,6 +26,10 @@ namespace search {
 
 ScanKind resolve(ScanKind kind);  // never automatic
 
+// The mean of some rows spread over the database: near it, lengths and therefore rounding errors
+// are small. Empty where it would be of no use.
+std::vector<float> centre_of(View<const float> database, Metric metric);
+
 class Scan {
  public:
   // `centre` [width] is subtracted from rows and queries (Euclidean only; it moves nothing but the
@@ -45,12 +49,19 @@ class Scan {
 
   // Scans queries [query, query + count) against part `part` of the loaded rows. hits:
   // [count][part_rows()], row numbers counted from the part's first row; counts: [count] up to the
-  // next multiple of kQueryGroup.
+  // next multiple of kQueryGroups.
   virtual void scan(size_t query, size_t count, size_t part, unsigned worker, Hit* hits,
                     uint32_t* counts) = 0;
 
   // Rows whose key is greater than `key` need not be named from now on.
   void set_limit(size_t query, double key);
+  // The same for rows further than some rows of which the largest upper bound is `upper`.
+  void set_limit_above(size_t query, float upper);
+  // For another search of the same queries; not beside a scan of the same query.
+  void forget_limit(size_t query);
+  // The other end of the bound: the key of a hit of the loaded block, on the scale of hit.lower, is
+  // not greater. `row` counts from the block's first row.
+  float upper(size_t query, size_t row, float lower) const;
 
   // Whether a hit of an earlier, wider limit is still one.
   bool may_hold(size_t query, const Hit& hit) const {

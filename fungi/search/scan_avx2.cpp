@@ -9,6 +9,9 @@
 namespace fungi::search {
 namespace {
 
+constexpr size_t kQueryGroup = 4;
+constexpr bool kNarrowSums = true;
+
 #include "fungi/search/scan_body.h"
 
 inline __m256i broadcast(const uint8_t* four) noexcept {
@@ -79,7 +82,8 @@ void scan_bytes(size_t d_padded, size_t rows, const uint8_t* queries, const int8
 }  // namespace
 
 extern const ScanKernel kScanAvx2;
-const ScanKernel kScanAvx2 = {"avx2",        squared_distance, inner_product, rough_distance,
-                              rough_product, accumulate, encode, scan_bytes, filter};
+const ScanKernel kScanAvx2 = {"avx2",         kQueryGroup,   squared_distance, inner_product,
+                              rough_distance, rough_product, accumulate,       encode,
+                              scan_bytes,     filter};
 
 }  // namespace fungi::search

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of ScanKernel, written once with vector extensions and compiled once per instruction
-// set. Included by scan_<isa>.cpp inside an anonymous namespace; -ffp-contract=off keeps every
-// table's f64 sums identical.
+// set. Included by scan_<isa>.cpp inside an anonymous namespace, which defines kNarrowSums (whether
+// scan_bytes adds in 16 bits) first; -ffp-contract=off keeps every table's f64 sums identical.
 
 typedef float Float4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -74,7 +74,7 @@ float rough_product(size_t d, const float* x, const float* y) noexcept {
   return sum_lanes(sum);
 }
 
-// How large codes may be. scan_bytes multiplies unsigned query codes u = q + 128 with row codes p
+// How large codes may be: ±127, and less where sums are narrow. There scan_bytes multiplies unsigned query codes u = q + 128 with row codes p
 // and adds, in 16 bits, the products of two neighbours of one step of four and of the two
 // neighbours standing at the same place of the next step: a "quad". No sum may leave 16 bits
 // (vpmaddubsw would saturate). With |q|₂ ≤ kQuadNorm on every quad,
@@ -131,9 +131,11 @@ CodeTerms encode(bool query, size_t d_padded, const float* v, int8_t* codes) noe
   if (largest > 0 && exponent > -100) {
     const float normal = __builtin_ldexpf(1.0f, -exponent);
     float inverse = kLargestCode / (largest * normal);
-    const float limit =
-        (query ? kQuadNorm - 1.1f : kRowLimit) / largest_cost(query, d_padded, v, normal);
-    if (limit < inverse) inverse = limit;
+    if constexpr (kNarrowSums) {
+      const float limit =
+          (query ? kQuadNorm - 1.1f : kRowLimit) / largest_cost(query, d_padded, v, normal);
+      if (limit < inverse) inverse = limit;
+    }
     terms.scale = __builtin_ldexp(1.0 / double(inverse), exponent);
     multiplier = inverse * normal;
   }

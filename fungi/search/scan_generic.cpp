@@ -5,6 +5,9 @@
 namespace fungi::search {
 namespace {
 
+constexpr size_t kQueryGroup = 4;
+constexpr bool kNarrowSums = false;
+
 #include "fungi/search/scan_body.h"
 
 void scan_bytes(size_t d_padded, size_t rows, const uint8_t* queries, const int8_t* panels,
@@ -29,7 +32,8 @@ void scan_bytes(size_t d_padded, size_t rows, const uint8_t* queries, const int8
 }  // namespace
 
 extern const ScanKernel kScanGeneric;
-const ScanKernel kScanGeneric = {"generic",     squared_distance, inner_product, rough_distance,
-                                 rough_product, accumulate, encode, scan_bytes, filter};
+const ScanKernel kScanGeneric = {"generic",      kQueryGroup,   squared_distance, inner_product,
+                                 rough_distance, rough_product, accumulate,       encode,
+                                 scan_bytes,     filter};
 
 }  // namespace fungi::search

@@ -39,8 +39,11 @@ struct QueryTerms {
 
 inline constexpr size_t kCodeMultiple = 8;  // codes are padded with zeros to a multiple of this
 inline constexpr size_t kPanelRows = 16;    // database rows side by side in one panel
-inline constexpr size_t kQueryGroup = 4;    // queries scanned together
 inline constexpr int kCodeOffset = 128;     // query codes are stored as code + 128, unsigned
+// Queries scanned together: a table says how many, all divide this one.
+inline constexpr size_t kQueryGroups = 12;
+// Sums of 255 · 127 per column must fit 32 bits.
+inline constexpr size_t kWidestCodes = size_t{1} << 16;
 
 struct CodeTerms {
   double scale;     // v̂ = scale · code
@@ -51,6 +54,7 @@ struct CodeTerms {
 
 struct ScanKernel {
   const char* name;
+  size_t query_group;  // queries scanned together, a divisor of kQueryGroups
 
   // Σ (x−y)² and Σ x·y in f64: sixteen interleaved sums, added pairwise at the end, never fused:
   // the same bits from every table.
@@ -65,14 +69,14 @@ struct ScanKernel {
   // sum[c] += row[c], in f64.
   void (*accumulate)(size_t d, const float* row, double* sum) noexcept;
 
-  // The 8-bit codes of v [d_padded]. Row codes obey a tighter limit than ±127 where sums of two
-  // steps could leave 16 bits; query codes one on the length of four neighbours (scan_body.h has
-  // the argument).
+  // The 8-bit codes of v [d_padded]. Where scan_bytes adds in 16 bits, row codes obey a tighter
+  // limit than ±127 and query codes one on the length of four neighbours (scan_body.h has the
+  // argument): codes are for the table that made them.
   CodeTerms (*encode)(bool query, size_t d_padded, const float* v, int8_t* codes) noexcept;
 
-  // Scans one group of queries (codes interleaved: [d_padded/4][kQueryGroup][4], offset to
+  // Scans one group of queries (codes interleaved: [d_padded/4][query_group][4], offset to
   // unsigned) against `rows` rows in panels ([panel][d_padded/4][kPanelRows][4]). hits:
-  // [kQueryGroup][capacity], capacity ≥ rows.
+  // [query_group][capacity], capacity ≥ rows.
   void (*scan_bytes)(size_t d_padded, size_t rows, const uint8_t* queries, const int8_t* panels,
                      const RowTerms& terms, const QueryTerms* query_terms, Hit* hits,
                      size_t capacity, uint32_t* counts) noexcept;
@@ -83,8 +87,8 @@ struct ScanKernel {
                      Hit* hits) noexcept;
 };
 
-// The table for an instruction set; avx512 and amx use the avx2 one, whose loops are bound by
-// loads, not width.
+// The table for an instruction set. avx512 and amx have one of their own where the processor
+// multiplies bytes (VNNI); elsewhere they use the avx2 one.
 const ScanKernel& scan_kernel(Isa isa);
 
 }  // namespace fungi::search

@@ -178,6 +178,32 @@ TEST(Knn, mixed_magnitudes_zero_rows_and_outliers) {
   }
 }
 
+TEST(Knn, codes_at_their_limits) {
+  Pool pool(2);
+  Matrix<float> database = gaussian(500, 96, 20), queries = gaussian(29, 96, 21);
+  for (Matrix<float>* m : {&database, &queries})  // every code is ±127, many rows all of one sign
+    for (size_t i = 0; i < m->rows(); ++i)
+      for (size_t c = 0; c < 96; ++c)
+        (*m)(i, c) = i % 3 == 0 ? 1.0f + float(i) * 1e-3f : (*m)(i, c) < 0 ? -1.0f : 1.0f;
+  for (Metric metric : kMetrics)
+    for (ScanKind scan : kScans) {
+      SCOPED_TRACE(std::string(to_string(metric)) + " " + to_string(scan));
+      const Neighbours found = knn(database, queries, 8, pool, {.metric = metric, .scan = scan});
+      expect_brute_force(database, queries, 8, found, metric);
+    }
+}
+
+TEST(Knn, rows_too_wide_for_sums_of_bytes) {
+  Pool pool(2);
+  const size_t width = search::kWidestCodes + 1;
+  Matrix<float> database(20, width), queries(13, width);
+  for (size_t i = 0; i < 20; ++i) std::fill_n(database.row(i), width, 1.0f + float(i));
+  for (size_t i = 0; i < 13; ++i) std::fill_n(queries.row(i), width, 1.0f + float(i));
+  const Neighbours found =
+      knn(database, queries, 1, pool, {.metric = Metric::inner_product, .scan = ScanKind::bytes});
+  for (size_t i = 0; i < 13; ++i) EXPECT_EQ(found.index(i, 0), 19u);
+}
+
 TEST(Knn, identical_rows_and_no_pruning_at_all) {
   Pool pool(2);
   Matrix<float> database(500, 16), queries(20, 16);

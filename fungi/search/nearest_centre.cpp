@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/search/nearest_centre.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+namespace fungi::search {
+namespace {
+
+// A scan that leaves more than this share of the pairs open is worse than the f32 one.
+constexpr double kWorthwhile = 0.2;
+constexpr double kMargin = 1 + 1e-9;  // covers the rounding of distances, their sums and squares
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+// What one thread needs, kept from one handful of rows to the next.
+struct NearestCentre::Scratch {
+  explicit Scratch(const Scan& scan)
+      : hits(scan.query_rows() * scan.part_rows()),
+        counts(round_up(scan.query_rows(), kQueryGroups)),
+        found(scan.query_rows()),
+        best(scan.query_rows()) {}
+  std::vector<Hit> hits;
+  std::vector<uint32_t> counts;
+  std::vector<std::vector<Hit>> found;  // numbers of centres
+  std::vector<Best> best;
+};
+
+NearestCentre::NearestCentre(View<const float> rows, Pool& pool)
+    : rows_(rows),
+      exact_(Metric::euclidean, rows.cols),
+      nearest_(rows.rows, 0),
+      distance_(rows.rows, kInfinity) {
+  load(resolve(ScanKind::automatic), pool);
+}
+
+void NearestCentre::load(ScanKind kind, Pool& pool) {
+  kind_ = kind;
+  scan_ = Scan::make(kind, exact_, centre_of(rows_, Metric::euclidean), pool);
+  scan_->load_queries(rows_, 0, pool);
+}
+
+const std::vector<uint32_t>& NearestCentre::assign(View<const float> centres, Pool& pool) {
+  FUNGI_ASSERT(rows_.cols == centres.cols && centres.rows > 0);
+  note_moves(centres);
+  scan_->load_rows(centres, 0, pool);
+  const size_t step = scan_->query_rows();
+  std::vector<Scratch> scratch(pool.threads(), Scratch(*scan_));
+  std::atomic<uint64_t> computed{0};
+  pool.parallel_for(rows_.rows, step, [&](size_t begin, size_t end, unsigned worker) {
+    computed += assign_some(centres, begin, end, worker, scratch[worker]);
+  });
+  if (kind_ != ScanKind::f32 &&
+      double(computed) > double(rows_.rows) * (kWorthwhile * double(centres.rows) + 2))
+    load(ScanKind::f32, pool);
+  return nearest_;
+}
+
+void NearestCentre::note_moves(View<const float> centres) {
+  moved_.assign(centres.rows, 0);
+  if (centres_.rows() != centres.rows) {
+    std::fill(distance_.begin(), distance_.end(), kInfinity);
+    centres_ = Matrix<float>(centres.rows, centres.cols);
+  } else {
+    for (size_t j = 0; j < centres.rows; ++j)
+      moved_[j] = std::sqrt(exact_(centres_.row(j), centres.row(j)));
+  }
+  for (size_t j = 0; j < centres.rows; ++j)
+    std::copy_n(centres.row(j), centres.cols, centres_.row(j));
+}
+
+uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, size_t end,
+                                    unsigned worker, Scratch& scratch) {
+  const size_t count = end - begin, part_rows = scan_->part_rows();
+  uint64_t computed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t row = begin + i;
+    scratch.found[i].clear();
+    scratch.best[i] = {kInfinity, uint32_t(centres.rows)};
+    distance_[row] = (distance_[row] + moved_[nearest_[row]]) * kMargin;
+    scan_->forget_limit(row);
+    scan_->set_limit(row, distance_[row] * distance_[row] * kMargin);
+  }
+  for (size_t part = 0; part < scan_->parts(); ++part) {
+    scan_->scan(begin, count, part, worker, scratch.hits.data(), scratch.counts.data());
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<Hit>& found = scratch.found[i];
+      const Hit* named = scratch.hits.data() + i * part_rows;
+      for (uint32_t h = 0; h < scratch.counts[i]; ++h)
+        found.push_back({uint32_t(part * part_rows) + named[h].row, named[h].lower});
+      if (distance_[begin + i] < kInfinity) continue;
+      computed += settle(centres, begin + i, found, scratch.best[i]);
+      found.clear();
+    }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (i + 1 < count && scratch.found[i + 1].size() > 1) prefetch(rows_.row(begin + i + 1));
+    if (scratch.found[i].size() == 1) continue;  // its own: nothing else is within the limit
+    computed += settle(centres, begin + i, scratch.found[i], scratch.best[i]);
+    nearest_[begin + i] = scratch.best[i].row;
+    distance_[begin + i] = std::sqrt(scratch.best[i].key);
+  }
+  return computed;
+}
+
+void NearestCentre::prefetch(const float* row) const {
+  const char* at = reinterpret_cast<const char*>(row);
+  for (size_t b = 0; b < std::min<size_t>(rows_.cols * sizeof(float), 4096); b += 64)
+    __builtin_prefetch(at + b);
+}
+
+// Computes the keys of the hits, the most promising first, as far as they can matter.
+uint64_t NearestCentre::settle(View<const float> centres, size_t row, const std::vector<Hit>& hits,
+                               Best& best) {
+  if (hits.empty()) return 0;
+  const float* x = rows_.row(row);
+  const auto nearer = [](const Hit& a, const Hit& b) { return a.lower < b.lower; };
+  const size_t first = size_t(std::min_element(hits.begin(), hits.end(), nearer) - hits.begin());
+  uint64_t computed = 0;
+  for (size_t h = 0; h <= hits.size(); ++h) {  // the most promising one, then all but it
+    if (h == first + 1) continue;
+    const Hit& hit = hits[h == 0 ? first : h - 1];
+    if (h > 0 && !scan_->may_hold(row, hit)) continue;
+    ++computed;
+    const float* y = centres.row(hit.row);
+    if (best.key < kInfinity && exact_.above(best.key, x, y, 0, 0)) continue;
+    best = std::min(best, {exact_(x, y), hit.row});
+    scan_->set_limit(row, best.key);
+  }
+  return computed;
+}
+
+}  // namespace fungi::search
