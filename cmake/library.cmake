@@ -25,7 +25,8 @@ target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nl
 
 option(FUNGI_EMULATE_TILES "Compute AMX tiles by plain loops: every test as on a processor that has them (needs AVX512_BF16)" OFF)
 if(FUNGI_EMULATE_TILES)
-  target_compile_definitions(fungi PRIVATE FUNGI_EMULATE_TILES)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/fungi/kernel/amx.cpp ${PROJECT_SOURCE_DIR}/fungi/base/cpu.cpp
+    APPEND PROPERTY COMPILE_DEFINITIONS FUNGI_EMULATE_TILES)
 endif()
 
 # Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.

@@ -16,10 +16,11 @@ namespace {
 
 constexpr size_t kBlockRows =
     2048;  // long enough that adding in f64 costs little, short enough for f32 sums
-constexpr size_t kTile = 256;   // columns of one packed operand
-constexpr size_t kLine = 16;    // floats in a line of the cache
-constexpr size_t kStrip = 64;   // columns transposed together
-constexpr size_t kMirror = 64;  // rows and columns of the scatter mirrored together
+constexpr size_t kSplitRows = 512;  // on tiles, whose f32 sums run through all of k
+constexpr size_t kTile = 256;       // columns of one packed operand
+constexpr size_t kLine = 16;        // floats in a line of the cache
+constexpr size_t kStrip = 64;       // columns transposed together
+constexpr size_t kMirror = 64;      // rows and columns of the scatter mirrored together
 
 // Two bf16 numbers that together hold 16 bits of x; both as floats.
 std::pair<float, float> split(float x) {
@@ -139,36 +140,41 @@ void Covariance::transpose(View<const float> block, Pool& pool) {
          "features", "remove the row or extract it again");
 }
 
+// x = high + low: the four products lie side by side along k, the smallest first.
+void Covariance::split_operand(const kernel::Kernel& table, View<const float> plain, Operand& o) {
+  const size_t n = plain.cols, k = 4 * n;
+  o.stride = round_up(k, table.k_multiple);
+  Matrix<float> left(plain.rows, o.stride), right(plain.rows, k);
+  for (size_t i = 0; i < plain.rows; ++i)
+    for (size_t j = 0; j < n; ++j) {
+      const auto [high, low] = split(plain(i, j));
+      left(i, j) = left(i, 2 * n + j) = low;
+      left(i, n + j) = left(i, 3 * n + j) = high;
+      right(i, j) = right(i, n + j) = low;
+      right(i, 2 * n + j) = right(i, 3 * n + j) = high;
+    }
+  o.elements = Buffer(plain.rows * o.stride * table.element_size);
+  table.to_elements(plain.rows, k, left.data(), left.stride(), o.elements.data(), o.stride);
+  pack_again(table, right, o.packed);
+}
+
 void Covariance::multiply(size_t rows, Pool& pool) {
   const bool split_products = products_ == Products::split_bf16;
   const auto& table =
       kernel::kernel_for(best_isa(), split_products ? Precision::bf16 : Precision::f32);
-  const size_t k = split_products ? 4 * rows : rows, stride = round_up(k, table.k_multiple);
   const size_t chunks = (width_ + kTile - 1) / kTile;
   const auto chunk_cols = [&](size_t c) { return std::min(kTile, width_ - c * kTile); };
+  const size_t most = split_products ? kSplitRows : rows, parts = (rows + most - 1) / most;
 
-  operands_.resize(chunks);
-  pool.parallel_for(chunks, 1, [&](size_t c, size_t, unsigned) {
-    const size_t cols = chunk_cols(c);
-    const View<const float> plain(columns_.row(c * kTile), cols, rows, columns_.stride());
-    Operand& o = operands_[c];
-    if (!split_products) {
-      pack_again(table, plain, o.packed);
-      return;
-    }
-    // x = high + low: the sum of all four products, laid side by side along k.
-    Matrix<float> left(cols, stride), right(cols, k);
-    for (size_t i = 0; i < cols; ++i)
-      for (size_t j = 0; j < rows; ++j) {
-        const auto [high, low] = split(plain(i, j));
-        left(i, j) = left(i, 2 * rows + j) = high;
-        left(i, rows + j) = left(i, 3 * rows + j) = low;
-        right(i, j) = right(i, rows + j) = high;
-        right(i, 2 * rows + j) = right(i, 3 * rows + j) = low;
-      }
-    o.elements = Buffer(cols * stride * table.element_size);
-    table.to_elements(cols, k, left.data(), left.stride(), o.elements.data(), stride);
-    pack_again(table, right, o.packed);
+  operands_.resize(chunks * parts);  // [chunk of columns][part of the rows]
+  pool.parallel_for(chunks * parts, 1, [&](size_t task, size_t, unsigned) {
+    const size_t c = task / parts, first = task % parts * most;
+    const View<const float> plain(columns_.row(c * kTile) + first, chunk_cols(c),
+                                  std::min(most, rows - first), columns_.stride());
+    if (split_products)
+      split_operand(table, plain, operands_[task]);
+    else
+      pack_again(table, plain, operands_[task].packed);
   });
 
   std::vector<Buffer> scratch(pool.threads());
@@ -178,15 +184,21 @@ void Covariance::multiply(size_t rows, Pool& pool) {
     size_t i = 0, j = task;  // task → tile (i, j) with j ≤ i
     while (j > i) j -= ++i;
     Matrix<float>& tile = tiles[worker];
-    const size_t bytes = table.gemm_scratch(chunk_cols(i), chunk_cols(j), k);
-    if (scratch[worker].bytes() < bytes) scratch[worker] = Buffer(bytes);
     kernel::Epilogue epilogue;
     epilogue.out = tile.data();
-    epilogue.out_stride = tile.stride();
-    const void* left = split_products ? static_cast<const void*>(operands_[i].elements.data())
-                                      : columns_.row(i * kTile);
-    table.gemm(chunk_cols(i), left, split_products ? stride : columns_.stride(),
-               operands_[j].packed, epilogue, scratch[worker].data());
+    epilogue.out_stride = epilogue.residual_stride = tile.stride();
+    for (size_t p = 0; p < parts; ++p) {
+      const Operand &x = operands_[i * parts + p], &y = operands_[j * parts + p];
+      const size_t bytes = table.gemm_scratch(chunk_cols(i), chunk_cols(j), y.packed.k);
+      if (scratch[worker].bytes() < bytes) scratch[worker] = Buffer(bytes);
+      epilogue.residual = p > 0 ? tile.data() : nullptr;
+      if (split_products)
+        table.gemm(chunk_cols(i), x.elements.data(), x.stride, y.packed, epilogue,
+                   scratch[worker].data());
+      else
+        table.gemm(chunk_cols(i), columns_.row(i * kTile), columns_.stride(), y.packed, epilogue,
+                   scratch[worker].data());
+    }
     for (size_t r = 0; r < chunk_cols(i); ++r) {
       double* to = scatter_.row(i * kTile + r) + j * kTile;
       for (size_t c = 0; c < chunk_cols(j); ++c) to[c] += tile(r, c);

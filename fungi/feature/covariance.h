@@ -39,11 +39,13 @@ class Covariance {
   void transpose(View<const float> block, Pool& pool);
   void multiply(size_t rows, Pool& pool);
 
-  // One operand of the products of a block: rows of [columns, k] elements, and the same packed.
+  // One operand of the products of a block: packed as W, and, if split, as rows of x, too.
   struct Operand {
     Buffer elements;
+    size_t stride = 0;
     kernel::PackedMatrix packed;
   };
+  static void split_operand(const kernel::Kernel& table, View<const float> plain, Operand& operand);
 
   size_t width_;
   Products products_;

@@ -63,6 +63,7 @@ void NearestCentre::note_moves(View<const float> centres) {
   moved_.assign(centres.rows, 0);
   if (centres_.rows() != centres.rows) {
     std::fill(distance_.begin(), distance_.end(), kInfinity);
+    std::fill(nearest_.begin(), nearest_.end(), 0);
     centres_ = Matrix<float>(centres.rows, centres.cols);
   } else {
     for (size_t j = 0; j < centres.rows; ++j)
