@@ -20,6 +20,7 @@ using search::Selection;
 constexpr size_t kFewQueries = 12;
 // A scan that leaves more than this share of the pairs open is worse than the f32 one.
 constexpr double kWorthwhile = 0.04;
+constexpr size_t kSettleGrain = 16;  // queries
 // Hits of a query that wait for their exact keys, beside eight times its neighbours.
 constexpr size_t kMostWaiting = 512;
 
@@ -49,22 +50,27 @@ class Block {
     const std::vector<float> centre = search::centre_of(database_, options_.metric);
     auto scan = Scan::make(kind, exact_, centre, pool);
     scan->load_queries(queries_, first_query_, pool);
+    waiting_.resize(queries_.rows);
+    row_norms_.resize(database_.rows);
     for (size_t first = 0; first < database_.rows; first += options_.database_block) {
       const size_t rows = std::min(options_.database_block, database_.rows - first);
       scan->load_rows(database_.slice(first, rows), first, pool);
-      const uint64_t exact = scan_rows(*scan, first, pool), pairs = uint64_t(rows) * queries_.rows;
+      for (size_t j = 0; j < rows; ++j) row_norms_[first + j] = scan->row_norm(j);
+      const uint64_t open = scan_rows(*scan, first, pool), pairs = uint64_t(rows) * queries_.rows;
       work.pairs += pairs;
-      work.exact += exact;
       // The first block starts without limits; from the second on the share says how good the
       // bounds are.
       if (first > 0 && options_.scan == ScanKind::automatic && kind != ScanKind::f32 &&
-          double(exact) > kWorthwhile * double(pairs)) {
+          double(open) > kWorthwhile * double(pairs)) {
+        settle_all(*scan, pool);
         kind = ScanKind::f32;
         scan = Scan::make(kind, exact_, centre, pool);
         scan->load_queries(queries_, first_query_, pool);
         for (size_t i = 0; i < queries_.rows; ++i) limit(*scan, i);
       }
     }
+    settle_all(*scan, pool);
+    work.exact += computed_;
   }
 
   // Every key exactly; parts of the database are independent and their k best are merged.
@@ -122,81 +128,102 @@ class Block {
     if (selection.full()) scan.set_limit(query, selection.worst().key);
   }
 
-  // Hits of one query, waiting for their exact keys while their bounds narrow the search.
-  struct Waiting {
-    std::vector<Hit> hits;  // rows count from the block's first
-    size_t patience = 0;    // how many may wait before they are looked through
+  // A hit anywhere in the database, with both ends of its bound.
+  struct Candidate {
+    uint32_t row;
+    float lower, upper;
   };
 
+  // Hits of one query, waiting for their exact keys while their bounds narrow the search.
+  struct Waiting {
+    std::vector<Candidate> hits;
+    size_t patience = 0;  // how many may wait before they are looked through
+  };
+
+  // Returns how many pairs the scan left open.
   uint64_t scan_rows(Scan& scan, size_t first, Pool& pool) {
     const size_t step = scan.query_rows();
     std::vector<std::vector<Hit>> hits(pool.threads());
     for (auto& h : hits) h.resize(step * scan.part_rows());
-    std::vector<std::vector<Waiting>> all_waiting(pool.threads(), std::vector<Waiting>(step));
-    std::atomic<uint64_t> exact{0};
+    std::atomic<uint64_t> open{0};
     pool.parallel_for(queries_.rows, step, [&](size_t begin, size_t end, unsigned worker) {
       std::vector<uint32_t> counts(round_up(end - begin, search::kQueryGroups));
-      Waiting* waiting = all_waiting[worker].data();
-      for (size_t i = 0; i < end - begin; ++i) waiting[i].patience = 2 * running_.k;
-      uint64_t computed = 0;
+      uint64_t named = 0;
       for (size_t part = 0; part < scan.parts(); ++part) {
         scan.scan(begin, end - begin, part, worker, hits[worker].data(), counts.data());
-        for (size_t i = 0; i < end - begin; ++i) {
-          const Hit* mine = hits[worker].data() + i * scan.part_rows();
-          for (uint32_t h = 0; h < counts[i]; ++h)
-            waiting[i].hits.push_back(
-                {uint32_t(part * scan.part_rows()) + mine[h].row, mine[h].lower});
-          if (waiting[i].hits.size() > waiting[i].patience)
-            computed += look_through(scan, begin + i, first, waiting[i]);
+        for (size_t i = begin; i < end; ++i) {
+          named += counts[i - begin];
+          take(scan, i, first, part * scan.part_rows(),
+               hits[worker].data() + (i - begin) * scan.part_rows(), counts[i - begin]);
         }
       }
-      for (size_t i = 0; i < end - begin; ++i)
-        computed += settle(scan, begin + i, first, waiting[i].hits);
-      exact += computed;
+      open += named;
     });
-    return exact;
+    return open;
+  }
+
+  void take(Scan& scan, size_t query, size_t first, size_t part_row, const Hit* hits,
+            size_t count) {
+    Waiting& waiting = waiting_[query];
+    for (size_t h = 0; h < count; ++h) {
+      const size_t in_block = part_row + hits[h].row;
+      if (wanted(query, first + in_block))
+        waiting.hits.push_back({uint32_t(first + in_block), hits[h].lower,
+                                scan.upper(query, in_block, hits[h].lower)});
+    }
+    if (waiting.hits.size() > waiting.patience) look_through(scan, query, waiting);
   }
 
   // k rows are certainly no further than the k-th smallest upper bound: what lies behind it need
   // not wait. Bounds too wide for that leave the decision to the exact keys.
-  uint64_t look_through(Scan& scan, size_t query, size_t first, Waiting& waiting) {
-    std::vector<Hit>& hits = waiting.hits;
-    std::vector<float> upper;
-    for (const Hit& h : hits)
-      if (wanted(query, first + h.row)) upper.push_back(scan.upper(query, h.row, h.lower));
-    if (upper.size() >= running_.k) {
-      std::nth_element(upper.begin(), upper.begin() + ptrdiff_t(running_.k - 1), upper.end());
-      scan.set_limit_above(query, upper[running_.k - 1]);
-      std::erase_if(hits, [&](const Hit& h) { return !scan.may_hold(query, h); });
+  void look_through(Scan& scan, size_t query, Waiting& waiting) {
+    std::vector<Candidate>& hits = waiting.hits;
+    const size_t k = running_.k;
+    if (hits.size() >= k) {
+      const auto surer = [](const Candidate& a, const Candidate& b) { return a.upper < b.upper; };
+      std::nth_element(hits.begin(), hits.begin() + ptrdiff_t(k - 1), hits.end(), surer);
+      scan.set_limit_above(query, hits[k - 1].upper);
+      std::erase_if(hits, [&](const Candidate& c) { return !may_hold(scan, query, c); });
     }
-    waiting.patience = std::max(waiting.patience, 2 * hits.size());
-    return hits.size() > kMostWaiting + 8 * running_.k ? settle(scan, query, first, hits) : 0;
+    waiting.patience = std::max(2 * k, 2 * hits.size());
+    if (hits.size() > kMostWaiting + 8 * k) settle(scan, query);
   }
 
-  // Computes the exact keys of the hits, most promising first, skipping those that the limit has
+  static bool may_hold(const Scan& scan, size_t query, const Candidate& c) {
+    return scan.may_hold(query, {c.row, c.lower});
+  }
+
+  void settle_all(Scan& scan, Pool& pool) {
+    pool.parallel_for(queries_.rows, kSettleGrain, [&](size_t begin, size_t end, unsigned) {
+      for (size_t i = begin; i < end; ++i) settle(scan, i);
+    });
+  }
+
+  // Computes the exact keys of what waits, most promising first, skipping what the limit has
   // overtaken.
-  uint64_t settle(Scan& scan, size_t query, size_t first, std::vector<Hit>& hits) {
+  void settle(Scan& scan, size_t query) {
+    std::vector<Candidate>& hits = waiting_[query].hits;
     Selection selection = running_.of(query);
-    const auto nearer = [](const Hit& a, const Hit& b) { return a.lower < b.lower; };
+    const auto nearer = [](const Candidate& a, const Candidate& b) { return a.lower < b.lower; };
     const size_t count = hits.size(), sorted = std::min(count, running_.k);
     if (count > sorted)
       std::nth_element(hits.begin(), hits.begin() + ptrdiff_t(sorted), hits.end(), nearer);
+    const float* x = queries_.row(query);
+    const double x_norm = scan.query_norm(query);
     uint64_t computed = 0;
     for (size_t h = 0; h < count; ++h) {
-      if (h + 1 < count && scan.may_hold(query, hits[h + 1]))
-        prefetch(database_.row(first + hits[h + 1].row));
-      if (!scan.may_hold(query, hits[h])) continue;
-      const size_t in_block = hits[h].row, row = first + in_block;
-      if (!wanted(query, row)) continue;
-      const float *x = queries_.row(query), *y = database_.row(row);
-      const double x_norm = scan.query_norm(query), y_norm = scan.row_norm(in_block);
+      if (h + 1 < count && may_hold(scan, query, hits[h + 1]))
+        prefetch(database_.row(hits[h + 1].row));
+      if (!may_hold(scan, query, hits[h])) continue;
+      const float* y = database_.row(hits[h].row);
+      const double y_norm = row_norms_[hits[h].row];
       ++computed;
       if (selection.full() && exact_.above(selection.worst().key, x, y, x_norm, y_norm)) continue;
-      selection.offer({exact_(x, y, x_norm, y_norm), uint32_t(row)});
+      selection.offer({exact_(x, y, x_norm, y_norm), hits[h].row});
       limit(scan, query);
     }
     hits.clear();
-    return computed;
+    computed_ += computed;
   }
 
   const ExactKey exact_;
@@ -204,6 +231,9 @@ class Block {
   const size_t first_query_;
   const KnnOptions& options_;
   Running running_;
+  std::vector<Waiting> waiting_;       // of every query
+  std::vector<double> row_norms_;      // of every row scanned so far
+  std::atomic<uint64_t> computed_{0};  // exact keys
 };
 
 }  // namespace

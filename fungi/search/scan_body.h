@@ -74,10 +74,11 @@ float rough_product(size_t d, const float* x, const float* y) noexcept {
   return sum_lanes(sum);
 }
 
-// How large codes may be: ±127, and less where sums are narrow. There scan_bytes multiplies unsigned query codes u = q + 128 with row codes p
-// and adds, in 16 bits, the products of two neighbours of one step of four and of the two
-// neighbours standing at the same place of the next step: a "quad". No sum may leave 16 bits
-// (vpmaddubsw would saturate). With |q|₂ ≤ kQuadNorm on every quad,
+// How large codes may be: ±127, and less where sums are narrow. There scan_bytes multiplies
+// unsigned query codes u = q + 128 with row codes p and adds, in 16 bits, the products of two
+// neighbours of one step of four and of the two neighbours standing at the same place of the next
+// step: a "quad". No sum may leave 16 bits (vpmaddubsw would saturate). With |q|₂ ≤ kQuadNorm on
+// every quad,
 //     | Σ u p |  =  | 128 Σ p + Σ q p |  ≤  128 |Σ p| + kQuadNorm |p|₂  ≤  32700
 // is what row codes must obey on every quad and on each of its two pairs. Rounding to integers adds
 // at most 2 to |Σ p| and 1 to a quad's norm, which the limits below leave room for.
