@@ -22,24 +22,21 @@ constexpr size_t round_up(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Raw, zero-filled, 64-byte aligned memory. Move-only.
+// Raw, zero-filled, 64-byte aligned memory; on huge pages where it is large. Move-only.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(size_t bytes) : bytes_(bytes) {
-    if (bytes == 0) return;
-    data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
-    std::memset(data_.get(), 0, bytes);
-  }
+  explicit Buffer(size_t bytes);
   std::byte* data() noexcept { return data_.get(); }
   const std::byte* data() const noexcept { return data_.get(); }
   size_t bytes() const noexcept { return bytes_; }
 
  private:
   struct Free {
-    void operator()(std::byte* p) const noexcept {
-      ::operator delete (p, std::align_val_t{kAlignment});
-    }
+    Free() noexcept : alignment{kAlignment} {}
+    explicit Free(std::align_val_t a) noexcept : alignment(a) {}
+    void operator()(std::byte* p) const noexcept { ::operator delete(p, alignment); }
+    std::align_val_t alignment;
   };
   std::unique_ptr<std::byte, Free> data_;
   size_t bytes_ = 0;
