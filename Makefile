@@ -2,7 +2,7 @@
 # The front door. Everything real is in CMake; these targets install what is missing, build, and run.
 JOBS ?= $(shell nproc)
 
-.PHONY: all build test test-browser demo bench compare install-deps asan tsan generic tiles install clean
+.PHONY: all build test test-browser demo bench compare install-deps asan tsan generic tiles format install clean
 
 all: build
 
@@ -35,6 +35,9 @@ asan tsan generic tiles: install-deps
 	@cmake --preset $@ >/dev/null
 	@cmake --build build-$@ -j$(JOBS)
 	@ctest --preset $@ -j$(JOBS)
+
+format:
+	@git ls-files '*.cpp' '*.h' | xargs clang-format-14 -i
 
 install: build
 	@cmake --install build

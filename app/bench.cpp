@@ -2,6 +2,8 @@
 // fungi bench: samples per second of a backbone, with or without the backward to its layer, or of
 // whole features, as a share of what this machine's arithmetic can do, measured in the same run;
 // and where the time goes.
+#include "app/bench.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +11,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/bench.h"
 #include "app/cli.h"
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/random.h"
@@ -142,18 +143,17 @@ int run(const Arguments& args) {
     fmt::print("{}\n", out.dump(2));
     return kOk;
   }
-  const std::string what =
-      features ? fmt::format("features embedding+{}, {} views", fmt::join(args.objectives, "+"),
-                             m.views)
-      : backward ? "embedding and gradient of " + backbone.layer()->name()
-                 : "embedding alone";
+  const std::string what = features   ? fmt::format("features embedding+{}, {} views",
+                                                    fmt::join(args.objectives, "+"), m.views)
+                           : backward ? "embedding and gradient of " + backbone.layer()->name()
+                                      : "embedding alone";
   fmt::print("{} ({}), {} threads, batches of {}, {}\n", args.model.model, backbone.kernel().name,
              pool.threads(), batch, what);
   fmt::print(
       "{:.2f} samples/s = {:.0f} GFLOP/s, {:.1f} % of the {:.0f} GFLOP/s measured here; peak "
       "memory {:.0f} MB; loaded in {:.2f} s\n",
-      m.samples_per_second, m.samples_per_second * gflop, 100 * share, peak,
-      peak_rss_mb(), load_seconds);
+      m.samples_per_second, m.samples_per_second * gflop, 100 * share, peak, peak_rss_mb(),
+      load_seconds);
   print_table(m.stages);
   return kOk;
 }

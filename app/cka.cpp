@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // fungi cka STORE: linear CKA between every two blocks: how much of one the other already says.
+#include "fungi/evaluate/cka.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
-#include "fungi/evaluate/cka.h"
 
 namespace fungi::app {
 
@@ -18,7 +19,8 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("cka", "Similarity (linear CKA) between the blocks of a store");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str();
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str();
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
     const Store store = Store::open(a->store);
@@ -30,7 +32,8 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
     for (size_t i = 0; i < names.size(); ++i) {
       rows.push_back(std::vector<double>(cka.row(i), cka.row(i) + names.size()));
       table.push_back({names[i]});
-      for (size_t j = 0; j < names.size(); ++j) table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
+      for (size_t j = 0; j < names.size(); ++j)
+        table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
     }
     if (a->json) {
       fmt::print("{}\n", nlohmann::json{{"blocks", names}, {"cka", rows}}.dump(2));

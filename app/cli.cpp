@@ -79,7 +79,8 @@ unsigned ModelOptions::thread_count() const { return threads ? threads : default
 std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end())
-    fail("'none' stands beside other objectives", "--objectives", "give none alone, or leave it out");
+    fail("'none' stands beside other objectives", "--objectives",
+         "give none alone, or leave it out");
   return given;
 }
 

@@ -10,21 +10,37 @@
 namespace fungi::app {
 
 void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
-  auto* one = verb.add_option("--features", features, "Blocks joined with +, e.g. embedding+kl; default: one more at a time");
-  verb.add_flag("--all-combinations", all_combinations, "Every combination of blocks")->excludes(one);
-  if (with_pca) verb.add_option("--pca", pca, "Shrink to so many columns where the rows allow it; 0 = never")->capture_default_str();
-  verb.add_option("--memory", memory, "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of the machine's")->transform(CLI::AsSizeValue(false))->capture_default_str();
-  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  auto* one =
+      verb.add_option("--features", features,
+                      "Blocks joined with +, e.g. embedding+kl; default: one more at a time");
+  verb.add_flag("--all-combinations", all_combinations, "Every combination of blocks")
+      ->excludes(one);
+  if (with_pca)
+    verb.add_option("--pca", pca, "Shrink to so many columns where the rows allow it; 0 = never")
+        ->capture_default_str();
+  verb.add_option("--memory", memory,
+                  "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of "
+                  "the machine's")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   verb.add_flag("--json", json, "Print JSON");
 }
 
 void FeatureOptions::add_exact_gradients(CLI::App& verb) {
-  auto* flag = verb.add_flag("--exact-gradients", exact_gradients, "Compare whole gradients instead of projected ones; needs stores extracted with --keep-factors");
+  auto* flag = verb.add_flag("--exact-gradients", exact_gradients,
+                             "Compare whole gradients instead of projected ones; needs stores "
+                             "extracted with --keep-factors");
   // A PCA of 0 columns means none, which is what exact gradients have.
   verb.parse_complete_callback([this, &verb, flag] {
     if (flag->count() == 0) return;
     if (verb.get_option("--pca")->count() > 0 && pca > 0)
-      throw CLI::ValidationError("--pca", "whole gradients are compared without ever being columns, so there is nothing to shrink: leave out --pca or --exact-gradients");
+      throw CLI::ValidationError(
+          "--pca",
+          "whole gradients are compared without ever being columns, so there is nothing to shrink: "
+          "leave out --pca or --exact-gradients");
     pca = 0;
   });
 }
@@ -34,7 +50,9 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
   const std::vector<std::string> blocks = feature_names(store.manifest().spec);
   std::vector<std::string> list;
   if (all_combinations) {
-    if (blocks.size() > 10) fail(fmt::format("{} blocks have too many combinations", blocks.size()), "--all-combinations", "name one with --features");
+    if (blocks.size() > 10)
+      fail(fmt::format("{} blocks have too many combinations", blocks.size()), "--all-combinations",
+           "name one with --features");
     for (size_t mask = 1; mask < size_t{1} << blocks.size(); ++mask) {
       std::string name;
       for (size_t i = 0; i < blocks.size(); ++i)
@@ -43,7 +61,8 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
     }
     return list;
   }
-  for (size_t i = 0; i < blocks.size(); ++i) list.push_back(i ? list.back() + "+" + blocks[i] : blocks[i]);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    list.push_back(i ? list.back() + "+" + blocks[i] : blocks[i]);
   return list;
 }
 
@@ -55,34 +74,42 @@ void require_same_making(const Store& train, const Store& test, bool projected) 
     return facts.dump();
   };
   if (const std::string expected = made_by(train), found = made_by(test); expected != found)
-    fail(fmt::format("the gradients were not made like those of {}: expected {}, found {}", train.folder().string(), expected, found), test.folder().string(),
-         "extract or project both stores with the same options");
+    fail(fmt::format("the gradients were not made like those of {}: expected {}, found {}",
+                     train.folder().string(), expected, found),
+         test.folder().string(), "extract or project both stores with the same options");
 }
 
-LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options, Pool& pool, bool& shrunk) {
+LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options,
+                     Pool& pool, bool& shrunk) {
   const std::vector<StoreBlock> blocks = store.select(features);
   const std::optional<Pca> pca = fit_pca(store, blocks, options.pca, pool);
   shrunk = pca.has_value();
-  return {store.ids(), store.labels(), store.classes(), fungi::load_rows(store, blocks, pca, options.memory_limit(), pool)};
+  return {store.ids(), store.labels(), store.classes(),
+          fungi::load_rows(store, blocks, pca, options.memory_limit(), pool)};
 }
 
-TrainTest load_pair(const Store& train, const Store& test, const std::string& features, const FeatureOptions& options, Pool& pool,
-                    const std::vector<size_t>& chosen) {
+TrainTest load_pair(const Store& train, const Store& test, const std::string& features,
+                    const FeatureOptions& options, Pool& pool, const std::vector<size_t>& chosen) {
   if (features != "embedding") require_same_making(train, test, true);
-  const std::vector<StoreBlock> train_blocks = train.select(features), test_blocks = test.select(features);
-  if (const size_t expected = total_width(train_blocks), found = total_width(test_blocks); expected != found)
-    fail(fmt::format("the training rows have {} columns, the test rows {}", expected, found), test.folder().string(),
-         "extract the test split with --like " + train.folder().string());
+  const std::vector<StoreBlock> train_blocks = train.select(features),
+                                test_blocks = test.select(features);
+  if (const size_t expected = total_width(train_blocks), found = total_width(test_blocks);
+      expected != found)
+    fail(fmt::format("the training rows have {} columns, the test rows {}", expected, found),
+         test.folder().string(), "extract the test split with --like " + train.folder().string());
   TrainTest pair = load_pair_labels(train, test, chosen);
   const std::optional<Pca> pca = fit_pca(train, train_blocks, options.pca, pool, chosen);
   pair.shrunk = pca.has_value();
-  pair.train.features = fungi::load_rows(train, train_blocks, pca, options.memory_limit(), pool, chosen);
+  pair.train.features =
+      fungi::load_rows(train, train_blocks, pca, options.memory_limit(), pool, chosen);
   pair.test.features = fungi::load_rows(test, test_blocks, pca, options.memory_limit(), pool);
   return pair;
 }
 
-TrainTest load_pair_labels(const Store& train, const Store& test, const std::vector<size_t>& chosen) {
-  TrainTest pair{{train.ids(), train.labels(), train.classes(), {}}, {test.ids(), align_labels(train.classes(), test), test.classes(), {}}};
+TrainTest load_pair_labels(const Store& train, const Store& test,
+                           const std::vector<size_t>& chosen) {
+  TrainTest pair{{train.ids(), train.labels(), train.classes(), {}},
+                 {test.ids(), align_labels(train.classes(), test), test.classes(), {}}};
   if (chosen.empty()) return pair;
   pair.train.labels = gather(train.labels(), chosen);
   pair.train.ids.clear();
@@ -90,7 +117,8 @@ TrainTest load_pair_labels(const Store& train, const Store& test, const std::vec
   return pair;
 }
 
-void print_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows) {
+void print_table(const std::vector<std::string>& head,
+                 const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> width(head.size());
   for (size_t c = 0; c < head.size(); ++c) {
     width[c] = head[c].size();
@@ -98,8 +126,10 @@ void print_table(const std::vector<std::string>& head, const std::vector<std::ve
   }
   auto line = [&](const std::vector<std::string>& cells) {
     for (size_t c = 0; c < cells.size(); ++c)
-      if (c == 0) fmt::print("{:<{}}", cells[c], width[c]);
-      else fmt::print("  {:>{}}", cells[c], width[c]);
+      if (c == 0)
+        fmt::print("{:<{}}", cells[c], width[c]);
+      else
+        fmt::print("  {:>{}}", cells[c], width[c]);
     fmt::print("\n");
   };
   line(head);

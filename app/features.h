@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the evaluation verbs share: which blocks of a store to combine, and the rows of a training and a test store made ready.
+// What the evaluation verbs share: which blocks of a store to combine, and the rows of a training
+// and a test store made ready.
 #pragma once
 
 #include <string>
@@ -13,10 +14,11 @@
 namespace fungi::app {
 
 struct FeatureOptions {
-  std::string features;          // "embedding+kl"; empty: embedding, then one block more at a time
+  std::string features;  // "embedding+kl"; empty: embedding, then one block more at a time
   bool all_combinations = false;
-  size_t pca = 512;              // 0: never
-  uint64_t memory = 0;           // bytes of rows beyond which they go to a scratch file; 0: a quarter of the machine's
+  size_t pca = 512;  // 0: never
+  uint64_t memory =
+      0;  // bytes of rows beyond which they go to a scratch file; 0: a quarter of the machine's
   bool exact_gradients = false;  // compare whole gradients by their kept factors
   unsigned threads = 0;
   bool json = false;
@@ -37,7 +39,8 @@ struct LoadedRows {
 };
 
 // One store, through a PCA fitted on it where Pca::applies says so.
-LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options, Pool& pool, bool& shrunk);
+LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options,
+                     Pool& pool, bool& shrunk);
 
 // Training and test rows with labels in one numbering.
 struct TrainTest {
@@ -45,17 +48,20 @@ struct TrainTest {
   bool shrunk = false;  // by a PCA fitted on the training rows
 };
 // `chosen`: rows of the training store; none given: all.
-TrainTest load_pair(const Store& train, const Store& test, const std::string& features, const FeatureOptions& options, Pool& pool,
+TrainTest load_pair(const Store& train, const Store& test, const std::string& features,
+                    const FeatureOptions& options, Pool& pool,
                     const std::vector<size_t>& chosen = {});
 // The same without features, for --exact-gradients; require_same_making() is the caller's.
-TrainTest load_pair_labels(const Store& train, const Store& test, const std::vector<size_t>& chosen = {});
+TrainTest load_pair_labels(const Store& train, const Store& test,
+                           const std::vector<size_t>& chosen = {});
 
-// Error unless the gradients of both stores can be compared: they come from the same heads and, where they are projected, through
-// the same projection.
+// Error unless the gradients of both stores can be compared: they come from the same heads and,
+// where they are projected, through the same projection.
 void require_same_making(const Store& train, const Store& test, bool projected);
 
 // A table of strings with aligned columns; numbers right.
-void print_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
+void print_table(const std::vector<std::string>& head,
+                 const std::vector<std::vector<std::string>>& rows);
 std::string percent(double share);  // "71.27"
 
 }  // namespace fungi::app

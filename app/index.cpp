@@ -30,7 +30,9 @@ uintmax_t folder_bytes(const std::filesystem::path& folder) {
 
 int run(Arguments a) {
   using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   a.index.index.kind = parse_index_kind(a.kind);
   a.index.index.metric = parse_metric(a.metric);
   const Store store = Store::open(a.store);
@@ -46,15 +48,35 @@ int run(Arguments a) {
   const Reduction& reduction = built.reduction();
   const uintmax_t bytes = folder_bytes(a.out);
   if (a.json) {
-    const nlohmann::json out{{"index", a.out}, {"store", a.store}, {"kind", a.kind}, {"metric", a.metric}, {"features", reduction.features()}, {"rows", rows},
-                             {"columns", reduction.output_width()}, {"pca", a.index.pca}, {"k", k}, {"sample", sample}, {"recall", recall},
-                             {"build_seconds", build_seconds}, {"recall_seconds", recall_seconds}, {"bytes", bytes}};
+    const nlohmann::json out{{"index", a.out},
+                             {"store", a.store},
+                             {"kind", a.kind},
+                             {"metric", a.metric},
+                             {"features", reduction.features()},
+                             {"rows", rows},
+                             {"columns", reduction.output_width()},
+                             {"pca", a.index.pca},
+                             {"k", k},
+                             {"sample", sample},
+                             {"recall", recall},
+                             {"build_seconds", build_seconds},
+                             {"recall_seconds", recall_seconds},
+                             {"bytes", bytes}};
     fmt::print("{}\n", out.dump(2));
   } else {
-    fmt::print("{}: {} index of {} rows, {} columns of {}{}, {}\nbuilt in {}, {}\n", a.out, a.kind, rows, reduction.output_width(), reduction.features(),
-               reduction.pca() ? " after PCA" : "", a.metric, build_seconds < 10 ? fmt::format("{:.2f} s", build_seconds) : human_seconds(build_seconds), human_bytes(double(bytes)));
-    if (built.index().kind() == IndexKind::exact) fmt::print("every row is compared: nothing is missed\n");
-    else fmt::print("recall@{} {:.4f}: the share of true neighbours found, over {} rows as queries, themselves left out\n", k, recall, sample);
+    fmt::print(
+        "{}: {} index of {} rows, {} columns of {}{}, {}\nbuilt in {}, {}\n", a.out, a.kind, rows,
+        reduction.output_width(), reduction.features(), reduction.pca() ? " after PCA" : "",
+        a.metric,
+        build_seconds < 10 ? fmt::format("{:.2f} s", build_seconds) : human_seconds(build_seconds),
+        human_bytes(double(bytes)));
+    if (built.index().kind() == IndexKind::exact)
+      fmt::print("every row is compared: nothing is missed\n");
+    else
+      fmt::print(
+          "recall@{} {:.4f}: the share of true neighbours found, over {} rows as queries, "
+          "themselves left out\n",
+          k, recall, sample);
   }
   return kOk;
 }
@@ -65,20 +87,41 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("index", "Build a search index of a store and measure its recall");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Store to be searched")->required();
-  self->add_option("-o,--output", a->out, "The index: a folder; an older index there is replaced")->required();
-  self->add_option("--kind", a->kind, "exact, hnsw (a graph) or ivf (lists around centres)")->capture_default_str()->check(CLI::IsMember({"exact", "hnsw", "ivf"}));
-  self->add_option("--features", a->index.features, "Blocks joined with +, e.g. embedding+kl; default: all");
-  self->add_option("--pca", a->index.pca, "Shrink to so many columns, fewer than rows and columns; 0 = never")->capture_default_str();
-  self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")->capture_default_str();
+  self->add_option("-o,--output", a->out, "The index: a folder; an older index there is replaced")
+      ->required();
+  self->add_option("--kind", a->kind, "exact, hnsw (a graph) or ivf (lists around centres)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "hnsw", "ivf"}));
+  self->add_option("--features", a->index.features,
+                   "Blocks joined with +, e.g. embedding+kl; default: all");
+  self->add_option("--pca", a->index.pca,
+                   "Shrink to so many columns, fewer than rows and columns; 0 = never")
+      ->capture_default_str();
+  self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")
+      ->capture_default_str();
   self->add_option("--links", a->index.index.links, "hnsw: links per row")->capture_default_str();
-  self->add_option("--build-effort", a->index.index.build_effort, "hnsw: candidates looked at per inserted row")->capture_default_str();
-  self->add_option("--lists", a->index.index.lists, "ivf: lists; 0 = 4 times the root of the rows")->capture_default_str();
-  self->add_option("--seed", a->index.index.seed, "Seed of levels and centres")->capture_default_str();
-  self->add_option("-k", a->k, "Neighbours for the recall")->capture_default_str()->check(at_least_one());
-  self->add_option("--sample", a->sample, "Rows that are queries for the recall")->capture_default_str()->check(at_least_one());
-  self->add_option("--effort", a->search.effort, "hnsw: candidates kept in the recall's searches; 0 = 4 times k, at least 64")->capture_default_str();
-  self->add_option("--probes", a->search.probes, "ivf: lists looked into in the recall's searches; 0 = a sixteenth, at least 8")->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  self->add_option("--build-effort", a->index.index.build_effort,
+                   "hnsw: candidates looked at per inserted row")
+      ->capture_default_str();
+  self->add_option("--lists", a->index.index.lists, "ivf: lists; 0 = 4 times the root of the rows")
+      ->capture_default_str();
+  self->add_option("--seed", a->index.index.seed, "Seed of levels and centres")
+      ->capture_default_str();
+  self->add_option("-k", a->k, "Neighbours for the recall")
+      ->capture_default_str()
+      ->check(at_least_one());
+  self->add_option("--sample", a->sample, "Rows that are queries for the recall")
+      ->capture_default_str()
+      ->check(at_least_one());
+  self->add_option("--effort", a->search.effort,
+                   "hnsw: candidates kept in the recall's searches; 0 = 4 times k, at least 64")
+      ->capture_default_str();
+  self->add_option("--probes", a->search.probes,
+                   "ivf: lists looked into in the recall's searches; 0 = a sixteenth, at least 8")
+      ->capture_default_str();
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };
 }

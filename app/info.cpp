@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi info [STORE]: what a store holds; without one, what this machine can do and which kernels were chosen.
+// fungi info [STORE]: what a store holds; without one, what this machine can do and which kernels
+// were chosen.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,15 +21,28 @@ int show_machine(bool json) {
   const Precision precision = kernel::fastest_precision(chosen);
   const std::string table = kernel::kernel_for(chosen, precision).name;
   if (json) {
-    const nlohmann::json out{{"version", FUNGI_VERSION}, {"cpu", c.name}, {"physical_cores", c.physical_cores}, {"logical_cores", c.logical_cores},
-                             {"l1d_bytes", c.l1d_bytes}, {"l2_bytes", c.l2_bytes}, {"l3_bytes", c.l3_bytes}, {"supported", supported},
-                             {"isa", to_string(chosen)}, {"precision", to_string(precision)}, {"kernel", table}, {"avx512_bf16", c.avx512_bf16}};
+    const nlohmann::json out{{"version", FUNGI_VERSION},
+                             {"cpu", c.name},
+                             {"physical_cores", c.physical_cores},
+                             {"logical_cores", c.logical_cores},
+                             {"l1d_bytes", c.l1d_bytes},
+                             {"l2_bytes", c.l2_bytes},
+                             {"l3_bytes", c.l3_bytes},
+                             {"supported", supported},
+                             {"isa", to_string(chosen)},
+                             {"precision", to_string(precision)},
+                             {"kernel", table},
+                             {"avx512_bf16", c.avx512_bf16}};
     fmt::print("{}\n", out.dump(2));
     return kOk;
   }
-  fmt::print("fungi      {}\ncpu        {}\ncores      {} physical, {} logical\ncaches     L1d {}, L2 {}, L3 {}\n", FUNGI_VERSION, c.name,
-             c.physical_cores, c.logical_cores, human_bytes(double(c.l1d_bytes)), human_bytes(double(c.l2_bytes)), human_bytes(double(c.l3_bytes)));
-  fmt::print("supported  {}\nchosen     {} ({}); FUNGI_ISA forces another\n", fmt::join(supported, " "), table, to_string(precision));
+  fmt::print(
+      "fungi      {}\ncpu        {}\ncores      {} physical, {} logical\ncaches     L1d {}, L2 {}, "
+      "L3 {}\n",
+      FUNGI_VERSION, c.name, c.physical_cores, c.logical_cores, human_bytes(double(c.l1d_bytes)),
+      human_bytes(double(c.l2_bytes)), human_bytes(double(c.l3_bytes)));
+  fmt::print("supported  {}\nchosen     {} ({}); FUNGI_ISA forces another\n",
+             fmt::join(supported, " "), table, to_string(precision));
   return kOk;
 }
 

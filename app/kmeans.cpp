@@ -15,7 +15,8 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
     KMeansOptions kmeans;
     FeatureOptions features;
   };
-  self = parent.add_subcommand("kmeans", "Cluster the rows of a store and match clusters with classes");
+  self = parent.add_subcommand("kmeans",
+                               "Cluster the rows of a store and match clusters with classes");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Store with labels")->required();
   self->add_option("--seed", a->kmeans.seed, "Seed of the first centres")->capture_default_str();
@@ -29,12 +30,19 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
       bool shrunk = false;
       const LoadedRows set = load_rows(store, features, a->features, pool, shrunk);
       const ClusteringScore score = evaluate_clustering(set.features, set.labels, a->kmeans, pool);
-      list.push_back({{"features", features}, {"overlap", score.overlap.accuracy}, {"clusters", score.overlap.cluster_sizes.size()}, {"rows", set.features.rows()},
-                      {"pca", a->features.pca}, {"pca_applied", shrunk}});
-      table.push_back({features, std::to_string(score.overlap.cluster_sizes.size()), percent(score.overlap.accuracy)});
+      list.push_back({{"features", features},
+                      {"overlap", score.overlap.accuracy},
+                      {"clusters", score.overlap.cluster_sizes.size()},
+                      {"rows", set.features.rows()},
+                      {"pca", a->features.pca},
+                      {"pca_applied", shrunk}});
+      table.push_back({features, std::to_string(score.overlap.cluster_sizes.size()),
+                       percent(score.overlap.accuracy)});
     }
-    if (a->features.json) fmt::print("{}\n", list.dump(2));
-    else print_table({"features", "clusters", "overlap %"}, table);
+    if (a->features.json)
+      fmt::print("{}\n", list.dump(2));
+    else
+      print_table({"features", "clusters", "overlap %"}, table);
     return int(kOk);
   };
 }

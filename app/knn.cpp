@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi knn TRAIN TEST: nearest-neighbour classification of the test rows (SPEC 5.2), for each combination of blocks.
+// fungi knn TRAIN TEST: nearest-neighbour classification of the test rows (SPEC 5.2), for each
+// combination of blocks.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -19,7 +20,8 @@ struct Arguments {
   FeatureOptions features;
 };
 
-// Rows of the training set that a few-shot run keeps: the first of each class, or a stratified draw of shots × classes.
+// Rows of the training set that a few-shot run keeps: the first of each class, or a stratified draw
+// of shots × classes.
 std::vector<size_t> few_shot_rows(const Arguments& a, Labels labels) {
   if (a.sampling == "first") return first_per_class(labels, a.shots);
   std::vector<size_t> rows = stratified_split(labels, a.shots * classes_of(labels).count()).first;
@@ -32,36 +34,56 @@ int run(const Arguments& a) {
   Pool pool(a.features.thread_count());
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
-  const ClassifyOptions options{.k = a.k, .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance, .metric = parse_metric(a.metric)};
+  const ClassifyOptions options{.k = a.k,
+                                .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
+                                .metric = parse_metric(a.metric)};
   std::vector<size_t> rows;  // of the training store; empty: all
   if (a.shots) rows = few_shot_rows(a, train_store.labels());
   size_t tested = 0;
   for (const std::string& features : a.features.combinations(train_store)) {
     const bool exact = a.features.exact_gradients;
     if (exact) require_same_making(train_store, test_store, false);
-    const TrainTest pair = exact ? load_pair_labels(train_store, test_store, rows) : load_pair(train_store, test_store, features, a.features, pool, rows);
+    const TrainTest pair =
+        exact ? load_pair_labels(train_store, test_store, rows)
+              : load_pair(train_store, test_store, features, a.features, pool, rows);
     size_t columns = pair.train.features.cols();
     KnnScore score;
     if (exact) {
-      const GradientSearch search(train_store, test_store, features, pool, {.metric = options.metric, .database_rows = rows});
+      const GradientSearch search(train_store, test_store, features, pool,
+                                  {.metric = options.metric, .database_rows = rows});
       columns = search.columns();
-      score = classify({search.rows(), search.queries()}, pair.train.labels, pair.test.labels, options, [&] { return search.knn(a.k, pool); });
+      score = classify({search.rows(), search.queries()}, pair.train.labels, pair.test.labels,
+                       options, [&] { return search.knn(a.k, pool); });
     } else {
-      score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, options, pool);
+      score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels,
+                       options, pool);
     }
     tested = pair.test.labels.size();
-    nlohmann::json row{{"features", features}, {"accuracy", score.accuracy}, {"mean_per_class_accuracy", score.mean_per_class}, {"k", a.k}, {"pca", a.features.pca},
-                       {"pca_applied", pair.shrunk}, {"shots", a.shots}, {"columns", columns}, {"train_rows", pair.train.labels.size()},
-                       {"test_rows", tested}, {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
+    nlohmann::json row{
+        {"features", features},
+        {"accuracy", score.accuracy},
+        {"mean_per_class_accuracy", score.mean_per_class},
+        {"k", a.k},
+        {"pca", a.features.pca},
+        {"pca_applied", pair.shrunk},
+        {"shots", a.shots},
+        {"columns", columns},
+        {"train_rows", pair.train.labels.size()},
+        {"test_rows", tested},
+        {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
     if (exact) row["exact_gradients"] = true;
     if (score.auc) row["auc"] = *score.auc;
     list.push_back(row);
-    table.push_back({features, std::to_string(columns), percent(score.accuracy), percent(row["standard_error"]), percent(score.mean_per_class), score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
+    table.push_back({features, std::to_string(columns), percent(score.accuracy),
+                     percent(row["standard_error"]), percent(score.mean_per_class),
+                     score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
   }
-  if (a.features.json) fmt::print("{}\n", list.dump(2));
+  if (a.features.json)
+    fmt::print("{}\n", list.dump(2));
   else {
     print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
-    fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", a.k, a.shots ? fmt::format(", {} shots per class", a.shots) : "", tested);
+    fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", a.k,
+               a.shots ? fmt::format(", {} shots per class", a.shots) : "", tested);
   }
   return kOk;
 }
@@ -69,15 +91,24 @@ int run(const Arguments& a) {
 }  // namespace
 
 Verb add_knn(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("knn", "Classify the rows of one store by their nearest neighbours in another");
+  self = parent.add_subcommand(
+      "knn", "Classify the rows of one store by their nearest neighbours in another");
   auto a = std::make_shared<Arguments>();
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store to classify, extracted with --like TRAIN")->required();
-  self->add_option("-k", a->k, "Neighbours that vote")->capture_default_str()->check(at_least_one());
-  self->add_option("--shots", a->shots, "Keep so many training rows of each class; 0 = all")->capture_default_str();
-  self->add_option("--sampling", a->sampling, "Few-shot rows: first of each class, or stratified")->capture_default_str()->check(CLI::IsMember({"first", "stratified"}));
-  self->add_option("--vote", a->vote, "uniform or distance")->capture_default_str()->check(CLI::IsMember({"uniform", "distance"}));
-  self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")->capture_default_str();
+  self->add_option("-k", a->k, "Neighbours that vote")
+      ->capture_default_str()
+      ->check(at_least_one());
+  self->add_option("--shots", a->shots, "Keep so many training rows of each class; 0 = all")
+      ->capture_default_str();
+  self->add_option("--sampling", a->sampling, "Few-shot rows: first of each class, or stratified")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"first", "stratified"}));
+  self->add_option("--vote", a->vote, "uniform or distance")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"uniform", "distance"}));
+  self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")
+      ->capture_default_str();
   a->features.add_to(*self);
   a->features.add_exact_gradients(*self);
   return [a] { return run(*a); };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi linear TRAIN TEST: linear probing with the protocol's penalty grid and validation (SPEC 5.3).
+// fungi linear TRAIN TEST: linear probing with the protocol's penalty grid and validation
+// (SPEC 5.3).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -15,13 +16,16 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
     LinearProbeOptions probe;
     FeatureOptions features;
   };
-  self = parent.add_subcommand("linear", "Linear probe: softmax regression on the rows of one store, tested on another");
+  self = parent.add_subcommand(
+      "linear", "Linear probe: softmax regression on the rows of one store, tested on another");
   auto a = std::make_shared<Arguments>();
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store to test on, extracted with --like TRAIN")->required();
-  self->add_option("--validation", a->validation, "Store that chooses the penalty; default: a fifth of TRAIN");
+  self->add_option("--validation", a->validation,
+                   "Store that chooses the penalty; default: a fifth of TRAIN");
   self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from");
-  self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")->capture_default_str();
+  self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")
+      ->capture_default_str();
   a->features.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
@@ -39,13 +43,24 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
         held = load_pair(train, Store::open(a->validation), features, raw, pool);
         validation = LabelledRows{held->test.features, held->test.labels};
       }
-      const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels}, validation, {pair.test.features, pair.test.labels}, a->probe, pool);
-      list.push_back({{"features", features}, {"accuracy", score.accuracy}, {"mean_per_class_accuracy", score.mean_per_class}, {"lambda", score.lambda},
-                      {"validation", score.validation}, {"pca", a->features.pca}, {"pca_applied", score.pca_applied}, {"shots", a->probe.shots}});
-      table.push_back({features, percent(score.accuracy), percent(score.mean_per_class), fmt::format("{:g}", score.lambda)});
+      const LinearProbeScore score =
+          linear_probe({pair.train.features, pair.train.labels}, validation,
+                       {pair.test.features, pair.test.labels}, a->probe, pool);
+      list.push_back({{"features", features},
+                      {"accuracy", score.accuracy},
+                      {"mean_per_class_accuracy", score.mean_per_class},
+                      {"lambda", score.lambda},
+                      {"validation", score.validation},
+                      {"pca", a->features.pca},
+                      {"pca_applied", score.pca_applied},
+                      {"shots", a->probe.shots}});
+      table.push_back({features, percent(score.accuracy), percent(score.mean_per_class),
+                       fmt::format("{:g}", score.lambda)});
     }
-    if (a->features.json) fmt::print("{}\n", list.dump(2));
-    else print_table({"features", "top-1 %", "per class %", "lambda"}, table);
+    if (a->features.json)
+      fmt::print("{}\n", list.dump(2));
+    else
+      print_table({"features", "top-1 %", "per class %", "lambda"}, table);
     return int(kOk);
   };
 }

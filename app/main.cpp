@@ -51,7 +51,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", FUNGI_VERSION);
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Verb>> verbs;
-  for (AddVerb add : {add_extract, add_project, add_knn, add_linear, add_kmeans, add_retrieve, add_cka, add_pca, add_index, add_search, add_report, add_reproduce, add_export, add_inspect, add_models, add_info, add_bench}) {
+  for (AddVerb add : {add_extract, add_project, add_knn, add_linear, add_kmeans, add_retrieve,
+                      add_cka, add_pca, add_index, add_search, add_report, add_reproduce,
+                      add_export, add_inspect, add_models, add_info, add_bench}) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
     verbs.emplace_back(self, std::move(verb));

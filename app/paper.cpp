@@ -45,7 +45,9 @@ std::vector<PaperCell> cells_of(const PaperTable& table) {
   while (std::getline(lines, line)) {
     const std::vector<std::string> words = words_of(line);
     FUNGI_ASSERT(words.size() == head.size());
-    for (size_t i = first; i < head.size(); ++i) cells.push_back({words[0], words[1], by_data ? words[2] : head[i], by_data ? head[i] : "mean", std::stod(words[i])});
+    for (size_t i = first; i < head.size(); ++i)
+      cells.push_back({words[0], words[1], by_data ? words[2] : head[i], by_data ? head[i] : "mean",
+                       std::stod(words[i])});
   }
   return cells;
 }
@@ -59,7 +61,8 @@ std::vector<std::string> backbones_of(const PaperTable& table) {
 std::vector<std::string> data_sets_of(const PaperTable& table) {
   std::vector<std::string> list;
   for (const PaperCell& c : cells_of(table)) {
-    if (c.data != "mean") add_once(list, c.data);
+    if (c.data != "mean")
+      add_once(list, c.data);
     else
       for (const PaperData& d : paper_data())
         if (!d.retrieval) add_once(list, d.key);
@@ -70,56 +73,209 @@ std::vector<std::string> data_sets_of(const PaperTable& table) {
 std::vector<std::string> objectives_of(const PaperTable& table) {
   std::vector<std::string> list;
   for (const char* objective : {"kl", "dino", "simclr"})
-    if (table.numbers.find(std::string("+") + objective) != std::string::npos) list.push_back(objective);
+    if (table.numbers.find(std::string("+") + objective) != std::string::npos)
+      list.push_back(objective);
   return list;
 }
 
 const std::vector<PaperData>& paper_data() {
   static const std::vector<PaperData> list{
-      {.key = "cars", .title = "Stanford Cars", .folders = {"stanfordcars"}, .train = 8144, .test = 8041},
-      {.key = "cub", .title = "CUB-200-2011", .folders = {"cub200", "cub2002011"}, .train = 5994, .test = 5794},
+      {.key = "cars",
+       .title = "Stanford Cars",
+       .folders = {"stanfordcars"},
+       .train = 8144,
+       .test = 8041},
+      {.key = "cub",
+       .title = "CUB-200-2011",
+       .folders = {"cub200", "cub2002011"},
+       .train = 5994,
+       .test = 5794},
       {.key = "dtd", .title = "DTD, partition 1", .train = 1880, .test = 1880},
       {.key = "eurosat", .title = "EuroSAT RGB", .train = 21600, .test = 5400},
-      {.key = "cifar100", .title = "CIFAR-100", .folders = {"cifar100binary"}, .train = 50000, .test = 10000},
-      {.key = "cifar10", .title = "CIFAR-10", .folders = {"cifar10batchesbin"}, .train = 50000, .test = 10000},
-      {.key = "pets", .title = "Oxford-IIIT Pets", .folders = {"pet", "oxfordpets", "oxfordiiitpet", "oxfordiiitpets"}, .train = 3680, .test = 3669, .mean_per_class = true},
+      {.key = "cifar100",
+       .title = "CIFAR-100",
+       .folders = {"cifar100binary"},
+       .train = 50000,
+       .test = 10000},
+      {.key = "cifar10",
+       .title = "CIFAR-10",
+       .folders = {"cifar10batchesbin"},
+       .train = 50000,
+       .test = 10000},
+      {.key = "pets",
+       .title = "Oxford-IIIT Pets",
+       .folders = {"pet", "oxfordpets", "oxfordiiitpet", "oxfordiiitpets"},
+       .train = 3680,
+       .test = 3669,
+       .mean_per_class = true},
       {.key = "food", .title = "Food-101", .folders = {"food101"}, .train = 75750, .test = 25250},
-      {.key = "imagenet", .title = "ImageNet-1K", .folders = {"imagenet1k", "in1k", "ilsvrc2012"}, .train = 1281167, .test = 50000},
-      {.key = "fgvc", .title = "FGVC-Aircraft", .folders = {"aircraft", "fgvcaircraft"}, .train = 3334, .test = 3333, .mean_per_class = true},
-      {.key = "flowers", .title = "Flowers-102", .folders = {"flowers102", "oxfordflowers102"}, .train = 1020, .test = 6149, .mean_per_class = true},
-      {.key = "roxford", .title = "revisited Oxford", .folders = {"roxford5k"}, .train = 4993, .test = 70, .retrieval = true},
-      {.key = "rparis", .title = "revisited Paris", .folders = {"rparis6k"}, .train = 6322, .test = 70, .retrieval = true},
+      {.key = "imagenet",
+       .title = "ImageNet-1K",
+       .folders = {"imagenet1k", "in1k", "ilsvrc2012"},
+       .train = 1281167,
+       .test = 50000},
+      {.key = "fgvc",
+       .title = "FGVC-Aircraft",
+       .folders = {"aircraft", "fgvcaircraft"},
+       .train = 3334,
+       .test = 3333,
+       .mean_per_class = true},
+      {.key = "flowers",
+       .title = "Flowers-102",
+       .folders = {"flowers102", "oxfordflowers102"},
+       .train = 1020,
+       .test = 6149,
+       .mean_per_class = true},
+      {.key = "roxford",
+       .title = "revisited Oxford",
+       .folders = {"roxford5k"},
+       .train = 4993,
+       .test = 70,
+       .retrieval = true},
+      {.key = "rparis",
+       .title = "revisited Paris",
+       .folders = {"rparis6k"},
+       .train = 6322,
+       .test = 70,
+       .retrieval = true},
   };
   return list;
 }
 
-const PaperData& paper_data(const std::string& key) { return with_key(paper_data(), key, "data set"); }
+const PaperData& paper_data(const std::string& key) {
+  return with_key(paper_data(), key, "data set");
+}
 
 const std::vector<PaperBackbone>& paper_backbones() {
-  static const std::string torchvision = "the preset paper takes the LayerNorm's output for the layer's input, as the paper did; the others its true input (docs/numerics.md)";
+  static const std::string torchvision =
+      "the preset paper takes the LayerNorm's output for the layer's input, as the paper did; the "
+      "others its true input (docs/numerics.md)";
   static const std::string clip = "GELU, as in the paper; the weights were trained with QuickGELU";
-  static const std::vector<std::string> in1k{"augreg_in1k", "i1k-300ep"}, in21k{"augreg_in21k", "i21k-300ep"}, tuned{"_ft_", "imagenet2012"};
+  static const std::vector<std::string> in1k{"augreg_in1k", "i1k-300ep"},
+      in21k{"augreg_in21k", "i21k-300ep"}, tuned{"_ft_", "imagenet2012"};
   static const std::vector<PaperBackbone> list{
-      {.key = "dinov2-b14", .title = "DINOv2 ViT-B/14", .file = "dinov2_vitb14_pretrain.pth", .family = "dinov2", .width = 768, .patch = 14, .facts = {{"size", "224"}}},
-      {.key = "dinov2-l14", .title = "DINOv2 ViT-L/14", .file = "dinov2_vitl14_pretrain.pth", .family = "dinov2", .width = 1024, .patch = 14, .facts = {{"size", "224"}}},
-      {.key = "dino-b16", .title = "DINO ViT-B/16", .file = "dino_vitbase16_pretrain.pth", .family = "dino", .width = 768, .patch = 16},
-      {.key = "deit-b16", .title = "DeIT ViT-B/16 (torchvision)", .file = "vit_b_16-c867db91.pth", .dialect = "torchvision", .width = 768, .patch = 16, .note = torchvision},
-      {.key = "deit-b32", .title = "DeIT ViT-B/32 (torchvision)", .file = "vit_b_32-d86f8d99.pth", .dialect = "torchvision", .width = 768, .patch = 32, .note = torchvision},
-      {.key = "mocov3-b16", .title = "MoCo-v3 ViT-B/16", .file = "vit-b-300ep.pth.tar", .family = "vit", .width = 768, .patch = 16, .named = {"moco", "vit-b-300ep"}},
-      {.key = "augreg-in1k-s16", .title = "AugReg IN1K ViT-S/16", .file = "vit_small_patch16_224.augreg_in1k", .family = "vit", .width = 384, .patch = 16, .named = in1k, .pca = 384},
-      {.key = "augreg-in1k-b16", .title = "AugReg IN1K ViT-B/16", .file = "vit_base_patch16_224.augreg_in1k", .family = "vit", .width = 768, .patch = 16, .named = in1k},
-      {.key = "augreg-in21k-s16", .title = "AugReg IN21K ViT-S/16", .file = "vit_small_patch16_224.augreg_in21k", .family = "vit", .width = 384, .patch = 16, .named = in21k, .not_named = tuned, .pca = 384},
-      {.key = "augreg-in21k-b16", .title = "AugReg IN21K ViT-B/16", .file = "vit_base_patch16_224.augreg_in21k", .family = "vit", .width = 768, .patch = 16, .named = in21k, .not_named = tuned},
-      {.key = "augreg-in21k-l16", .title = "AugReg IN21K ViT-L/16", .file = "vit_large_patch16_224.augreg_in21k", .family = "vit", .width = 1024, .patch = 16, .named = in21k, .not_named = tuned},
-      {.key = "eva-clip-b16", .title = "EVA-02-CLIP ViT-B/16", .file = "eva02_base_patch16_clip_224.merged2b", .family = "eva02-clip", .width = 768, .patch = 16},
-      {.key = "clip-b16", .title = "CLIP ViT-B/16", .file = "vit_base_patch16_clip_224.openai", .family = "clip", .width = 768, .patch = 16, .facts = {{"activation", "gelu"}}, .note = clip},
-      {.key = "clip-l14", .title = "CLIP ViT-L/14", .file = "vit_large_patch14_clip_224.openai", .family = "clip", .width = 1024, .patch = 14, .facts = {{"activation", "gelu"}}, .note = clip},
-      {.key = "deit3-b16", .title = "DeiT-III ViT-B/16", .file = "deit3_base_patch16_224.fb_in1k", .family = "deit3", .width = 768, .patch = 16},
-      {.key = "mae-b16", .title = "MAE ViT-B/16", .file = "vit_base_patch16_224.mae", .family = "vit", .width = 768, .patch = 16, .named = {"mae"}},
+      {.key = "dinov2-b14",
+       .title = "DINOv2 ViT-B/14",
+       .file = "dinov2_vitb14_pretrain.pth",
+       .family = "dinov2",
+       .width = 768,
+       .patch = 14,
+       .facts = {{"size", "224"}}},
+      {.key = "dinov2-l14",
+       .title = "DINOv2 ViT-L/14",
+       .file = "dinov2_vitl14_pretrain.pth",
+       .family = "dinov2",
+       .width = 1024,
+       .patch = 14,
+       .facts = {{"size", "224"}}},
+      {.key = "dino-b16",
+       .title = "DINO ViT-B/16",
+       .file = "dino_vitbase16_pretrain.pth",
+       .family = "dino",
+       .width = 768,
+       .patch = 16},
+      {.key = "deit-b16",
+       .title = "DeIT ViT-B/16 (torchvision)",
+       .file = "vit_b_16-c867db91.pth",
+       .dialect = "torchvision",
+       .width = 768,
+       .patch = 16,
+       .note = torchvision},
+      {.key = "deit-b32",
+       .title = "DeIT ViT-B/32 (torchvision)",
+       .file = "vit_b_32-d86f8d99.pth",
+       .dialect = "torchvision",
+       .width = 768,
+       .patch = 32,
+       .note = torchvision},
+      {.key = "mocov3-b16",
+       .title = "MoCo-v3 ViT-B/16",
+       .file = "vit-b-300ep.pth.tar",
+       .family = "vit",
+       .width = 768,
+       .patch = 16,
+       .named = {"moco", "vit-b-300ep"}},
+      {.key = "augreg-in1k-s16",
+       .title = "AugReg IN1K ViT-S/16",
+       .file = "vit_small_patch16_224.augreg_in1k",
+       .family = "vit",
+       .width = 384,
+       .patch = 16,
+       .named = in1k,
+       .pca = 384},
+      {.key = "augreg-in1k-b16",
+       .title = "AugReg IN1K ViT-B/16",
+       .file = "vit_base_patch16_224.augreg_in1k",
+       .family = "vit",
+       .width = 768,
+       .patch = 16,
+       .named = in1k},
+      {.key = "augreg-in21k-s16",
+       .title = "AugReg IN21K ViT-S/16",
+       .file = "vit_small_patch16_224.augreg_in21k",
+       .family = "vit",
+       .width = 384,
+       .patch = 16,
+       .named = in21k,
+       .not_named = tuned,
+       .pca = 384},
+      {.key = "augreg-in21k-b16",
+       .title = "AugReg IN21K ViT-B/16",
+       .file = "vit_base_patch16_224.augreg_in21k",
+       .family = "vit",
+       .width = 768,
+       .patch = 16,
+       .named = in21k,
+       .not_named = tuned},
+      {.key = "augreg-in21k-l16",
+       .title = "AugReg IN21K ViT-L/16",
+       .file = "vit_large_patch16_224.augreg_in21k",
+       .family = "vit",
+       .width = 1024,
+       .patch = 16,
+       .named = in21k,
+       .not_named = tuned},
+      {.key = "eva-clip-b16",
+       .title = "EVA-02-CLIP ViT-B/16",
+       .file = "eva02_base_patch16_clip_224.merged2b",
+       .family = "eva02-clip",
+       .width = 768,
+       .patch = 16},
+      {.key = "clip-b16",
+       .title = "CLIP ViT-B/16",
+       .file = "vit_base_patch16_clip_224.openai",
+       .family = "clip",
+       .width = 768,
+       .patch = 16,
+       .facts = {{"activation", "gelu"}},
+       .note = clip},
+      {.key = "clip-l14",
+       .title = "CLIP ViT-L/14",
+       .file = "vit_large_patch14_clip_224.openai",
+       .family = "clip",
+       .width = 1024,
+       .patch = 14,
+       .facts = {{"activation", "gelu"}},
+       .note = clip},
+      {.key = "deit3-b16",
+       .title = "DeiT-III ViT-B/16",
+       .file = "deit3_base_patch16_224.fb_in1k",
+       .family = "deit3",
+       .width = 768,
+       .patch = 16},
+      {.key = "mae-b16",
+       .title = "MAE ViT-B/16",
+       .file = "vit_base_patch16_224.mae",
+       .family = "vit",
+       .width = 768,
+       .patch = 16,
+       .named = {"mae"}},
   };
   return list;
 }
 
-const PaperBackbone& paper_backbone(const std::string& key) { return with_key(paper_backbones(), key, "backbone"); }
+const PaperBackbone& paper_backbone(const std::string& key) {
+  return with_key(paper_backbones(), key, "backbone");
+}
 
 }  // namespace fungi::app

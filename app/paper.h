@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the paper reports and what it takes to compute it again: tables of numbers, data sets, backbones.
+// What the paper reports and what it takes to compute it again: tables of numbers, data sets,
+// backbones.
 #pragma once
 
 #include <string>
@@ -14,8 +15,9 @@ enum class Protocol { knn, linear, clusters, retrieval };
 struct PaperTable {
   std::string name, title;
   Protocol protocol;
-  // Words on lines. The head is "setting features backbone <data set>..." or "setting features <backbone>...", whose numbers are means over
-  // all classification sets. Settings: full, 5-shot; for retrieval medium, hard.
+  // Words on lines. The head is "setting features backbone <data set>..." or "setting features
+  // <backbone>...", whose numbers are means over all classification sets. Settings: full, 5-shot;
+  // for retrieval medium, hard.
   std::string numbers;
 };
 const std::vector<PaperTable>& paper_tables();
@@ -26,16 +28,18 @@ struct PaperCell {
   double value = 0;                               // percent
 };
 std::vector<PaperCell> cells_of(const PaperTable& table);
-// Of every cell of the table, each once, in the order of their first use; "mean" stands for its data sets.
+// Of every cell of the table, each once, in the order of their first use; "mean" stands for its
+// data sets.
 std::vector<std::string> backbones_of(const PaperTable& table);
 std::vector<std::string> data_sets_of(const PaperTable& table);
 std::vector<std::string> objectives_of(const PaperTable& table);
 
 struct PaperData {
   std::string key, title;
-  std::vector<std::string> folders;  // other names of its folder; compared without case, '-', '_' and blanks
-  size_t train = 0, test = 0;        // samples in the paper
-  bool mean_per_class = false;       // the metric; otherwise top-1
+  std::vector<std::string>
+      folders;  // other names of its folder; compared without case, '-', '_' and blanks
+  size_t train = 0, test = 0;   // samples in the paper
+  bool mean_per_class = false;  // the metric; otherwise top-1
   bool retrieval = false;
 };
 const std::vector<PaperData>& paper_data();
@@ -45,11 +49,12 @@ struct PaperBackbone {
   std::string key, title, file;  // file: as its authors name it
   std::string family, dialect;   // of Architecture; empty: any
   size_t width = 0, patch = 0;
-  // Where the architecture does not tell models apart their path must: it holds one of these words and none of those.
+  // Where the architecture does not tell models apart their path must: it holds one of these words
+  // and none of those.
   std::vector<std::string> named, not_named;
   StatedFacts facts;  // as in the paper's experiments
   size_t pca = 512;
-  std::string note;   // why our numbers may differ
+  std::string note;  // why our numbers may differ
 };
 const std::vector<PaperBackbone>& paper_backbones();
 const PaperBackbone& paper_backbone(const std::string& key);

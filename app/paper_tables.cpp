@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers as printed, in percent. Left out: ViT-H (a mean of seven data sets that are not named), the unnamed ViT-B/16 of the clusters, and
-// ablations that take the gradient alone.
+// The numbers as printed, in percent. Left out: ViT-H (a mean of seven data sets that are not
+// named), the unnamed ViT-B/16 of the clusters, and ablations that take the gradient alone.
 #include "app/paper.h"
 
 namespace fungi::app {
 
 const std::vector<PaperTable>& paper_tables() {
   static const std::vector<PaperTable> tables{
-      {"knn", "Nearest neighbours, mean of 11 data sets, main backbones", Protocol::knn, R"(setting features dinov2-b14 dino-b16 deit-b16 mocov3-b16 deit-b32 augreg-in1k-s16 augreg-in1k-b16
+      {"knn", "Nearest neighbours, mean of 11 data sets, main backbones", Protocol::knn,
+       R"(setting features dinov2-b14 dino-b16 deit-b16 mocov3-b16 deit-b32 augreg-in1k-s16 augreg-in1k-b16
 full embedding 79.9 69.0 65.3 63.2 61.7 60.8 59.2
 full embedding+kl 80.6 69.4 66.3 63.4 63.3 60.3 58.9
 full embedding+kl+dino 81.3 70.1 68.1 64.7 65.7 62.6 61.1
@@ -17,7 +18,8 @@ full embedding+kl+dino+simclr 81.7 70.9 70.1 65.8 67.3 64.3 63.6
 5-shot embedding+kl+dino 49.1 39.7 39.1 36.6 37.6 35.0 34.5
 5-shot embedding+kl+dino+simclr 50.3 40.5 41.1 38.2 39.0 36.5 36.7)"},
 
-      {"knn-more", "Nearest neighbours, mean of 11 data sets, additional backbones", Protocol::knn, R"(setting features eva-clip-b16 clip-b16 augreg-in21k-b16 augreg-in21k-s16 deit3-b16 mae-b16
+      {"knn-more", "Nearest neighbours, mean of 11 data sets, additional backbones", Protocol::knn,
+       R"(setting features eva-clip-b16 clip-b16 augreg-in21k-b16 augreg-in21k-s16 deit3-b16 mae-b16
 full embedding 83.2 73.7 66.4 65.6 64.2 24.0
 full embedding+kl 83.8 76.9 67.1 65.3 64.8 44.4
 full embedding+kl+dino 84.1 77.7 68.6 67.1 67.3 45.4
@@ -27,7 +29,8 @@ full embedding+kl+dino+simclr 83.4 74.6 69.3 67.6 68.2 38.8
 5-shot embedding+kl+dino 54.1 47.9 40.3 38.7 37.2 19.2
 5-shot embedding+kl+dino+simclr 53.7 44.4 41.0 39.5 39.6 14.0)"},
 
-      {"knn-large", "Nearest neighbours, mean of 11 data sets, large backbones", Protocol::knn, R"(setting features dinov2-l14 clip-l14 augreg-in21k-l16
+      {"knn-large", "Nearest neighbours, mean of 11 data sets, large backbones", Protocol::knn,
+       R"(setting features dinov2-l14 clip-l14 augreg-in21k-l16
 full embedding 80.5 80.2 74.7
 full embedding+kl 81.2 82.4 75.0
 full embedding+kl+dino 81.6 82.9 76.2
@@ -37,7 +40,8 @@ full embedding+kl+dino+simclr 82.3 81.1 76.5
 5-shot embedding+kl+dino 49.0 52.9 48.5
 5-shot embedding+kl+dino+simclr 51.4 50.3 50.2)"},
 
-      {"knn-augreg", "Nearest neighbours by data set, AugReg ViT-B/16", Protocol::knn, R"(setting features backbone cars cub dtd eurosat cifar100 cifar10 pets food imagenet fgvc flowers mean
+      {"knn-augreg", "Nearest neighbours by data set, AugReg ViT-B/16", Protocol::knn,
+       R"(setting features backbone cars cub dtd eurosat cifar100 cifar10 pets food imagenet fgvc flowers mean
 full embedding augreg-in1k-b16 21.3 42.0 54.3 89.0 66.3 89.4 87.3 52.3 77.2 17.9 53.8 59.2
 full embedding+kl+dino+simclr augreg-in1k-b16 27.2 50.1 58.6 93.4 69.7 90.7 89.5 58.9 78.8 21.4 61.6 63.6
 full embedding augreg-in21k-b16 21.0 74.0 58.4 91.8 58.4 82.9 83.6 70.6 72.1 23.0 95.0 66.4
@@ -47,13 +51,15 @@ full embedding+kl+dino+simclr augreg-in21k-b16 25.1 74.2 65.0 94.7 63.5 85.7 85.
 5-shot embedding augreg-in21k-b16 7.6 50.0 33.7 47.7 23.2 39.7 53.3 32.0 40.3 10.7 86.2 38.6
 5-shot embedding+kl+dino+simclr augreg-in21k-b16 9.2 48.5 36.3 54.5 28.2 41.7 51.0 37.8 45.4 12.2 85.8 41.0)"},
 
-      {"knn-deit", "Nearest neighbours by data set, DeIT ViT-B/16, means of three seeds", Protocol::knn, R"(setting features backbone cars cub dtd eurosat pets food fgvc flowers
+      {"knn-deit", "Nearest neighbours by data set, DeIT ViT-B/16, means of three seeds",
+       Protocol::knn, R"(setting features backbone cars cub dtd eurosat pets food fgvc flowers
 full embedding deit-b16 32.3 56.0 58.6 90.7 90.8 60.5 23.5 56.9
 full embedding+kl deit-b16 33.5 57.9 60.4 91.6 91.3 61.5 22.9 60.7
 full embedding+kl+dino deit-b16 36.2 60.9 63.1 93.4 91.8 65.2 24.2 64.3
 full embedding+kl+dino+simclr deit-b16 39.3 63.6 64.1 95.0 92.1 67.3 28.3 69.3)"},
 
-      {"linear", "Linear probes, mean of 11 data sets, main backbones", Protocol::linear, R"(setting features dinov2-b14 dino-b16 deit-b16 mocov3-b16 deit-b32 augreg-in1k-b16 augreg-in1k-s16
+      {"linear", "Linear probes, mean of 11 data sets, main backbones", Protocol::linear,
+       R"(setting features dinov2-b14 dino-b16 deit-b16 mocov3-b16 deit-b32 augreg-in1k-b16 augreg-in1k-s16
 full embedding 88.3 81.0 78.2 77.3 73.1 71.6 71.4
 full embedding+kl 88.3 80.4 78.5 77.7 73.4 70.9 70.5
 full embedding+kl+dino 88.8 81.2 80.7 79.4 76.2 73.0 73.0
@@ -63,7 +69,8 @@ full embedding+kl+dino+simclr 88.7 80.7 80.5 78.7 76.4 73.1 73.0
 5-shot embedding+kl+dino 76.7 62.4 63.5 59.2 60.2 56.5 55.9
 5-shot embedding+kl+dino+simclr 76.6 61.6 63.4 58.7 60.1 57.0 56.0)"},
 
-      {"linear-more", "Linear probes, mean of 11 data sets, additional backbones", Protocol::linear, R"(setting features eva-clip-b16 augreg-in21k-l16 clip-b16 deit3-b16 augreg-in21k-b16 augreg-in21k-s16 mae-b16
+      {"linear-more", "Linear probes, mean of 11 data sets, additional backbones", Protocol::linear,
+       R"(setting features eva-clip-b16 augreg-in21k-l16 clip-b16 deit3-b16 augreg-in21k-b16 augreg-in21k-s16 mae-b16
 full embedding 86.9 82.9 81.8 77.1 76.8 75.6 38.6
 full embedding+kl 87.2 82.0 82.6 78.1 76.1 74.4 63.4
 full embedding+kl+dino 87.8 83.3 83.9 80.2 77.9 76.6 66.2
@@ -73,7 +80,8 @@ full embedding+kl+dino+simclr 87.7 83.2 83.0 79.9 77.8 76.8 63.1
 5-shot embedding+kl+dino 78.9 70.1 70.4 62.5 60.7 59.3 37.3
 5-shot embedding+kl+dino+simclr 77.5 69.5 65.9 61.7 59.8 58.6 32.3)"},
 
-      {"clusters", "Overlap of clusters with classes, by data set", Protocol::clusters, R"(setting features backbone cars cub dtd eurosat cifar100 cifar10 pets food imagenet fgvc flowers mean
+      {"clusters", "Overlap of clusters with classes, by data set", Protocol::clusters,
+       R"(setting features backbone cars cub dtd eurosat cifar100 cifar10 pets food imagenet fgvc flowers mean
 full embedding clip-l14 49.4 52.8 44.7 52.4 44.5 65.0 55.6 72.9 50.9 29.1 69.4 53.3
 full embedding+kl clip-l14 55.0 57.9 53.1 55.9 56.1 68.5 67.5 71.0 55.3 33.8 66.8 58.3
 full embedding+kl+dino clip-l14 56.2 57.0 55.4 55.4 55.9 66.5 71.4 72.7 55.7 35.1 66.6 58.9
@@ -81,7 +89,8 @@ full embedding dinov2-l14 28.6 63.7 50.6 55.8 70.3 77.6 79.1 68.8 61.4 21.5 79.2
 full embedding+kl dinov2-l14 29.3 64.0 48.5 55.9 67.2 84.5 74.2 67.9 59.9 20.3 80.2 59.2
 full embedding+kl+dino dinov2-l14 28.9 64.9 48.3 66.6 70.5 85.2 75.2 66.5 60.3 22.0 81.2 60.8)"},
 
-      {"retrieval", "Mean average precision on the revisited Oxford and Paris", Protocol::retrieval, R"(setting features backbone roxford rparis
+      {"retrieval", "Mean average precision on the revisited Oxford and Paris", Protocol::retrieval,
+       R"(setting features backbone roxford rparis
 medium embedding dinov2-b14 69.7 89.4
 medium embedding+kl dinov2-b14 70.4 88.7
 medium embedding+dino dinov2-b14 69.4 89.0

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi pca TRAIN [STORE...] --dim N -o FOLDER: a PCA fitted on the first store, and the rows of all of them through it as .npy.
+// fungi pca TRAIN [STORE...] --dim N -o FOLDER: a PCA fitted on the first store, and the rows of
+// all of them through it as .npy.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -33,13 +34,17 @@ int run(const Arguments& a) {
   std::set<std::string> names;
   for (const std::string& store : a.stores)
     if (!names.insert(file_name(store)).second)
-      fail(fmt::format("two stores would be written to the same file '{}'", file_name(store)), store, "give one of them with --apply and another folder");
+      fail(fmt::format("two stores would be written to the same file '{}'", file_name(store)),
+           store, "give one of them with --apply and another folder");
   std::vector<Store> stores;
   for (const std::string& store : a.stores) stores.push_back(Store::open(store));
-  const Reduction reduction = a.apply.empty() ? Reduction::fit(stores[0], a.features, a.dim, pool) : Reduction::open(a.apply);
-  if (!reduction.pca()) fail("no PCA was saved here", a.apply, "give the folder that 'fungi pca' wrote");
+  const Reduction reduction = a.apply.empty() ? Reduction::fit(stores[0], a.features, a.dim, pool)
+                                              : Reduction::open(a.apply);
+  if (!reduction.pca())
+    fail("no PCA was saved here", a.apply, "give the folder that 'fungi pca' wrote");
   for (const Store& store : stores) reduction.require_fits(store);  // before anything is written
-  if (is_store(a.out) || is_index(a.out)) fail("the folder holds a store or an index", a.out, "choose another folder");
+  if (is_store(a.out) || is_index(a.out))
+    fail("the folder holds a store or an index", a.out, "choose another folder");
   reduction.save(a.out);
 
   const Pca& pca = *reduction.pca();
@@ -51,16 +56,23 @@ int run(const Arguments& a) {
   for (size_t i = 0; i < stores.size(); ++i) {
     const fs::path file = fs::path(a.out) / file_name(a.stores[i]);
     write_vectors(reduction, stores[i], file, pool);
-    files.push_back({{"store", a.stores[i]}, {"file", file.string()}, {"rows", stores[i].rows()}, {"columns", reduction.output_width()}});
-    table.push_back({file.string(), std::to_string(stores[i].rows()), std::to_string(reduction.output_width())});
+    files.push_back({{"store", a.stores[i]},
+                     {"file", file.string()},
+                     {"rows", stores[i].rows()},
+                     {"columns", reduction.output_width()}});
+    table.push_back({file.string(), std::to_string(stores[i].rows()),
+                     std::to_string(reduction.output_width())});
   }
   if (a.json) {
-    const nlohmann::json out{{"features", reduction.features()}, {"input_columns", reduction.input_width()}, {"dim", reduction.output_width()},
-                             {"fitted_rows", pca.fitted_rows()}, {"explained_variance_share", share}, {"files", files}};
+    const nlohmann::json out{
+        {"features", reduction.features()},  {"input_columns", reduction.input_width()},
+        {"dim", reduction.output_width()},   {"fitted_rows", pca.fitted_rows()},
+        {"explained_variance_share", share}, {"files", files}};
     fmt::print("{}\n", out.dump(2));
   } else {
     print_table({"file", "rows", "columns"}, table);
-    fmt::print("{}: {} columns to {}, fitted on {} rows; {} % of the variance kept\n", reduction.features(), reduction.input_width(), reduction.output_width(),
+    fmt::print("{}: {} columns to {}, fitted on {} rows; {} % of the variance kept\n",
+               reduction.features(), reduction.input_width(), reduction.output_width(),
                pca.fitted_rows(), percent(share));
   }
   return kOk;
@@ -69,14 +81,24 @@ int run(const Arguments& a) {
 }  // namespace
 
 Verb add_pca(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("pca", "Fit a PCA on a store and write the rows of stores through it as .npy");
+  self = parent.add_subcommand(
+      "pca", "Fit a PCA on a store and write the rows of stores through it as .npy");
   auto a = std::make_shared<Arguments>();
   self->add_option("stores", a->stores, "Stores; the PCA is fitted on the first one")->required();
-  self->add_option("-o,--output", a->out, "Folder for the PCA and one .npy per store, named after it")->required();
-  auto* features = self->add_option("--features", a->features, "Blocks joined with +, e.g. embedding+kl; default: all");
-  auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")->capture_default_str()->check(at_least_one());
-  self->add_option("--apply", a->apply, "Use the PCA of this folder instead of fitting one")->excludes(features)->excludes(dim);
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  self->add_option("-o,--output", a->out,
+                   "Folder for the PCA and one .npy per store, named after it")
+      ->required();
+  auto* features = self->add_option("--features", a->features,
+                                    "Blocks joined with +, e.g. embedding+kl; default: all");
+  auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")
+                  ->capture_default_str()
+                  ->check(at_least_one());
+  self->add_option("--apply", a->apply, "Use the PCA of this folder instead of fitting one")
+      ->excludes(features)
+      ->excludes(dim);
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };
 }

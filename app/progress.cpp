@@ -16,7 +16,8 @@ std::string human_seconds(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-Progress::Progress(std::string label, bool quiet) : label_(std::move(label)), shown_(!quiet && is_terminal(2)) {}
+Progress::Progress(std::string label, bool quiet)
+    : label_(std::move(label)), shown_(!quiet && is_terminal(2)) {}
 
 Progress::~Progress() {
   if (drawn_) fmt::print(stderr, "\n");
@@ -26,9 +27,11 @@ void Progress::update(size_t done, size_t total, size_t failed) {
   const auto now = Clock::now();
   if (!shown_ || (done < total && now - last_ < std::chrono::milliseconds(200))) return;
   last_ = now;
-  const double seconds = std::chrono::duration<double>(now - start_).count(), rate = seconds > 0 ? double(done) / seconds : 0;
+  const double seconds = std::chrono::duration<double>(now - start_).count(),
+               rate = seconds > 0 ? double(done) / seconds : 0;
   const std::string left = rate > 0 ? human_seconds(double(total - done) / rate) : "?";
-  fmt::print(stderr, "\r{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}\033[K", label_, done, total, 100.0 * double(done) / double(total ? total : 1), rate, left,
+  fmt::print(stderr, "\r{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}\033[K", label_, done, total,
+             100.0 * double(done) / double(total ? total : 1), rate, left,
              failed ? fmt::format(", {} failed", failed) : "");
   std::fflush(stderr);
   drawn_ = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress on stderr: one line, rewritten, with rate and remaining time; silent when stderr is not a terminal or with --quiet.
+// Progress on stderr: one line, rewritten, with rate and remaining time; silent when stderr is not
+// a terminal or with --quiet.
 #pragma once
 
 #include <chrono>

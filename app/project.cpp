@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi project STORE -o STORE2: the gradients of a store projected anew from their kept factors, without the model.
+// fungi project STORE -o STORE2: the gradients of a store projected anew from their kept factors,
+// without the model.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -22,7 +23,12 @@ struct Arguments {
 int run(const Arguments& a) {
   const Store from = Store::open(a.from);
   Pool pool(a.threads ? a.threads : default_threads());
-  ReprojectOptions options{.kind = parse_projection(a.projection.kind), .rows = a.projection.rows, .seed = a.seed, .matrix = a.projection.read_matrix(a.given), .keep_factors = a.factors, .overwrite = a.overwrite};
+  ReprojectOptions options{.kind = parse_projection(a.projection.kind),
+                           .rows = a.projection.rows,
+                           .seed = a.seed,
+                           .matrix = a.projection.read_matrix(a.given),
+                           .keep_factors = a.factors,
+                           .overwrite = a.overwrite};
   StoreTotals totals;
   size_t computed = 0;
   const std::atomic<bool>& stop = stop_on_interrupt();
@@ -30,15 +36,21 @@ int run(const Arguments& a) {
     Progress progress("project", a.quiet || a.json);
     ExtractRun run;
     run.stop = &stop;
-    run.progress = [&](const ExtractProgress& p) { progress.update(p.done, p.total, p.failed), computed = p.done; };
+    run.progress = [&](const ExtractProgress& p) {
+      progress.update(p.done, p.total, p.failed), computed = p.done;
+    };
     totals = project_store(from, a.store, std::move(options), pool, run);
   }
   if (a.json) {
-    const nlohmann::json out{{"store", a.store}, {"rows", totals.rows}, {"failed", totals.failed}, {"missing", totals.missing}, {"complete", totals.complete}, {"computed", computed}};
+    const nlohmann::json out{
+        {"store", a.store},          {"rows", totals.rows},         {"failed", totals.failed},
+        {"missing", totals.missing}, {"complete", totals.complete}, {"computed", computed}};
     fmt::print("{}\n", out.dump(2));
   } else {
-    fmt::print("{}: {} rows of {}{}, {} projected now\n", a.store, totals.rows, from.manifest().spec.pipeline,
-               totals.failed ? fmt::format(", {} failed (failed.jsonl)", totals.failed) : "", computed);
+    fmt::print("{}: {} rows of {}{}, {} projected now\n", a.store, totals.rows,
+               from.manifest().spec.pipeline,
+               totals.failed ? fmt::format(", {} failed (failed.jsonl)", totals.failed) : "",
+               computed);
   }
   if (stop && !totals.complete) {
     if (!a.json) fmt::print(stderr, "interrupted; repeat the command to go on\n");
@@ -50,16 +62,22 @@ int run(const Arguments& a) {
 }  // namespace
 
 Verb add_project(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("project", "Project the gradients of a store anew, from the factors that extract --keep-factors stored");
+  self = parent.add_subcommand(
+      "project",
+      "Project the gradients of a store anew, from the factors that extract --keep-factors stored");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->from, "Store extracted with --keep-factors")->required();
   self->add_option("-o,--output", a->store, "The new store: a folder, made if needed")->required();
   a->projection.add_to(*self);
-  self->add_option("--given", a->given, "For --projection matrix: .npz or .safetensors with a tensor named 'projection'");
+  self->add_option(
+      "--given", a->given,
+      "For --projection matrix: .npz or .safetensors with a tensor named 'projection'");
   self->add_option("--seed", a->seed, "Seed of the projection; default: that of the extraction");
   self->add_flag("--keep-factors", a->factors, "The new store holds the factors, too");
   self->add_flag("--overwrite", a->overwrite, "Throw away what the new store holds");
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   self->add_flag("-q,--quiet", a->quiet, "No progress");
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // fungi report TRAIN TEST -o report.html: one self-contained page.
+#include "fungi/report/report.h"
+
 #include <fmt/format.h>
 
 #include <fstream>
 
 #include "app/features.h"
-#include "fungi/report/report.h"
 
 namespace fungi::app {
 
@@ -16,19 +17,30 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     uint64_t memory = 0;
     unsigned threads = 0;
   };
-  self = parent.add_subcommand("report", "One self-contained HTML page: what the gradients add to the embedding");
+  self = parent.add_subcommand(
+      "report", "One self-contained HTML page: what the gradients add to the embedding");
   auto a = std::make_shared<Arguments>();
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store extracted with --like TRAIN")->required();
   self->add_option("-o,--output", a->out, "The page")->capture_default_str();
-  auto* of_train = self->add_option("--train-pictures", a->train_pictures, "Data set of TRAIN, to show neighbours");
-  auto* of_test = self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
+  auto* of_train = self->add_option("--train-pictures", a->train_pictures,
+                                    "Data set of TRAIN, to show neighbours");
+  auto* of_test =
+      self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
   of_train->needs(of_test);
-  self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")->capture_default_str();
+  self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
+      ->capture_default_str();
   self->add_option("-k", a->report.k, "Neighbours that vote")->capture_default_str();
-  self->add_option("--pca", a->report.pca, "Shrink to so many columns where the rows allow it; 0 = never")->capture_default_str();
-  self->add_option("--memory", a->memory, "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of the machine's")->transform(CLI::AsSizeValue(false))->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str();
+  self->add_option("--pca", a->report.pca,
+                   "Shrink to so many columns where the rows allow it; 0 = never")
+      ->capture_default_str();
+  self->add_option("--memory", a->memory,
+                   "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of "
+                   "the machine's")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str();
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     require_same_making(train, test, true);
@@ -37,9 +49,11 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
     Pool pool(a->threads ? a->threads : default_threads());
-    const std::string page = make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
+    const std::string page =
+        make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
     std::ofstream file(a->out, std::ios::binary);
-    if (!(file << page).flush()) fail("cannot be written", a->out, "check the folder and the free space");
+    if (!(file << page).flush())
+      fail("cannot be written", a->out, "check the folder and the free space");
     fmt::print("{} ({})\n", a->out, human_bytes(double(page.size())));
     return int(kOk);
   };

@@ -25,11 +25,22 @@ constexpr const char* kProtocols[] = {"knn", "linear", "clusters", "retrieval"};
 int list_tables(bool json) {
   nlohmann::json list = nlohmann::json::array();
   for (const PaperTable& t : paper_tables()) {
-    list.push_back({{"table", t.name}, {"title", t.title}, {"protocol", kProtocols[size_t(t.protocol)]}, {"backbones", backbones_of(t)}, {"data", data_sets_of(t)}, {"numbers", cells_of(t).size()}});
-    if (!json) fmt::print("{:<12}{}: {} numbers, {} backbones, {} data sets\n", t.name, t.title, cells_of(t).size(), backbones_of(t).size(), data_sets_of(t).size());
+    list.push_back({{"table", t.name},
+                    {"title", t.title},
+                    {"protocol", kProtocols[size_t(t.protocol)]},
+                    {"backbones", backbones_of(t)},
+                    {"data", data_sets_of(t)},
+                    {"numbers", cells_of(t).size()}});
+    if (!json)
+      fmt::print("{:<12}{}: {} numbers, {} backbones, {} data sets\n", t.name, t.title,
+                 cells_of(t).size(), backbones_of(t).size(), data_sets_of(t).size());
   }
-  if (json) fmt::print("{}\n", list.dump(2));
-  else fmt::print("fungi reproduce TABLE --data DIR --models DIR computes what is there; without the folders it says what a table needs\n");
+  if (json)
+    fmt::print("{}\n", list.dump(2));
+  else
+    fmt::print(
+        "fungi reproduce TABLE --data DIR --models DIR computes what is there; without the folders "
+        "it says what a table needs\n");
   return kOk;
 }
 
@@ -42,7 +53,8 @@ const PaperTable& table_named(const std::string& name) {
   fail(fmt::format("there is no table '{}'", name), "reproduce", "choose one of: " + names);
 }
 
-using Results = std::map<std::pair<std::string, std::string>, RunResult>;  // by backbone and data set
+using Results =
+    std::map<std::pair<std::string, std::string>, RunResult>;  // by backbone and data set
 
 // Everything that is there; what goes wrong with one backbone or data set costs no other.
 Results compute(const PaperTable& table, const Arguments& a, Findings& findings) {
@@ -60,11 +72,15 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           o.stated_facts = facts.facts;
           o.mha_input_as_activation = a.run.preset == Preset::paper;
           backbone.emplace(Backbone::open(path, o, pool));
-          if (const Architecture& found_one = backbone->architecture(); found_one.width != facts.width || found_one.patch_h != facts.patch)
-            findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}", path.string(), found_one.width, found_one.patch_h, facts.title, facts.width, facts.patch));
+          if (const Architecture& found_one = backbone->architecture();
+              found_one.width != facts.width || found_one.patch_h != facts.patch)
+            findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}",
+                                                 path.string(), found_one.width, found_one.patch_h,
+                                                 facts.title, facts.width, facts.patch));
           if (!facts.note.empty()) findings.notes.push_back(fmt::format("{}: {}", key, facts.note));
         }
-        results[{key, data}] = run_pair(table, facts, *backbone, paper_data(data), found, a.run, pool);
+        results[{key, data}] =
+            run_pair(table, facts, *backbone, paper_data(data), found, a.run, pool);
       } catch (const Error& e) {
         findings.absent.push_back({"result", key + " on " + data, "", e.what()});
       }
@@ -74,11 +90,19 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
     const PaperData& data = paper_data(pair.second);
     const bool tested = table.protocol != Protocol::clusters;
     findings.notes.insert(findings.notes.end(), result.notes.begin(), result.notes.end());
-    for (const auto& [what, reason] : result.reasons) findings.absent.push_back({"result", fmt::format("{} on {}, {} {}", pair.first, pair.second, what.first, what.second), "", reason});
-    if (result.failed) findings.notes.push_back(fmt::format("{} on {}: {} samples failed (failed.jsonl)", pair.first, pair.second, result.failed));
+    for (const auto& [what, reason] : result.reasons)
+      findings.absent.push_back(
+          {"result",
+           fmt::format("{} on {}, {} {}", pair.first, pair.second, what.first, what.second), "",
+           reason});
+    if (result.failed)
+      findings.notes.push_back(fmt::format("{} on {}: {} samples failed (failed.jsonl)", pair.first,
+                                           pair.second, result.failed));
     if (result.train != data.train || (tested && result.test != data.test))
-      findings.notes.push_back(fmt::format("{} on {}: not the paper's data: {} training{} rows here, {}{} there", pair.first, pair.second, result.train,
-                                           tested ? fmt::format(" and {} test", result.test) : "", data.train, tested ? fmt::format(" and {}", data.test) : ""));
+      findings.notes.push_back(fmt::format(
+          "{} on {}: not the paper's data: {} training{} rows here, {}{} there", pair.first,
+          pair.second, result.train, tested ? fmt::format(" and {} test", result.test) : "",
+          data.train, tested ? fmt::format(" and {}", data.test) : ""));
   }
   return results;
 }
@@ -86,23 +110,28 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
 struct Row {
   std::string backbone, data, setting, features;
   std::optional<double> paper, ours;
-  std::optional<double> difference() const { return paper && ours ? std::optional(*ours - *paper) : std::nullopt; }
+  std::optional<double> difference() const {
+    return paper && ours ? std::optional(*ours - *paper) : std::nullopt;
+  }
 };
 
-std::optional<double> find_result(const Results& results, const PaperCell& c, const std::string& data) {
+std::optional<double> find_result(const Results& results, const PaperCell& c,
+                                  const std::string& data) {
   const auto run = results.find({c.backbone, data});
   if (run == results.end()) return {};
   const auto value = run->second.percent.find({c.setting, c.features});
   return value == run->second.percent.end() ? std::nullopt : std::optional(value->second);
 }
 
-// The paper's numbers in their order. Under a mean stand our numbers of the data sets it is made of; a mean of some of them is not compared.
+// The paper's numbers in their order. Under a mean stand our numbers of the data sets it is made
+// of; a mean of some of them is not compared.
 std::vector<Row> rows_of(const PaperTable& table, const Results& results) {
   const std::vector<std::string> all = data_sets_of(table);
   std::vector<Row> rows;
   for (const PaperCell& c : cells_of(table)) {
     if (c.data != "mean") {
-      rows.push_back({c.backbone, c.data, c.setting, c.features, c.value, find_result(results, c, c.data)});
+      rows.push_back(
+          {c.backbone, c.data, c.setting, c.features, c.value, find_result(results, c, c.data)});
       continue;
     }
     double sum = 0;
@@ -113,32 +142,53 @@ std::vector<Row> rows_of(const PaperTable& table, const Results& results) {
         sum += *ours, ++count;
         parts.push_back({c.backbone, data, c.setting, c.features, {}, ours});
       }
-    rows.push_back({c.backbone, "mean", c.setting, c.features, c.value, count == all.size() ? std::optional(sum / double(count)) : std::nullopt});
+    rows.push_back({c.backbone, "mean", c.setting, c.features, c.value,
+                    count == all.size() ? std::optional(sum / double(count)) : std::nullopt});
     const bool printed_by_set = table.numbers.starts_with("setting features backbone");
     if (!printed_by_set) rows.insert(rows.end(), parts.begin(), parts.end());
   }
   return rows;
 }
 
-nlohmann::json number(const std::optional<double>& value) { return value ? nlohmann::json(*value) : nlohmann::json(); }
+nlohmann::json number(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
 
 void print_json(const PaperTable& table, const std::vector<Row>& rows, const Findings& findings) {
-  nlohmann::json out{{"table", table.name}, {"title", table.title}, {"protocol", kProtocols[size_t(table.protocol)]}, {"rows", nlohmann::json::array()},
-                     {"missing", nlohmann::json::array()}, {"notes", findings.notes}};
+  nlohmann::json out{{"table", table.name},
+                     {"title", table.title},
+                     {"protocol", kProtocols[size_t(table.protocol)]},
+                     {"rows", nlohmann::json::array()},
+                     {"missing", nlohmann::json::array()},
+                     {"notes", findings.notes}};
   for (const Row& r : rows)
-    out["rows"].push_back({{"backbone", r.backbone}, {"data", r.data}, {"setting", r.setting}, {"features", r.features}, {"paper", number(r.paper)}, {"ours", number(r.ours)}, {"difference", number(r.difference())}});
-  for (const Absent& m : findings.absent) out["missing"].push_back({{"kind", m.kind}, {"key", m.key}, {"title", m.title}, {"reason", m.reason}});
+    out["rows"].push_back({{"backbone", r.backbone},
+                           {"data", r.data},
+                           {"setting", r.setting},
+                           {"features", r.features},
+                           {"paper", number(r.paper)},
+                           {"ours", number(r.ours)},
+                           {"difference", number(r.difference())}});
+  for (const Absent& m : findings.absent)
+    out["missing"].push_back(
+        {{"kind", m.kind}, {"key", m.key}, {"title", m.title}, {"reason", m.reason}});
   fmt::print("{}\n", out.dump(2));
 }
 
 void print_text(const PaperTable& table, const std::vector<Row>& rows, const Findings& findings) {
-  const auto text = [](const std::optional<double>& value, const char* format) { return value ? fmt::format(fmt::runtime(format), *value) : std::string("-"); };
+  const auto text = [](const std::optional<double>& value, const char* format) {
+    return value ? fmt::format(fmt::runtime(format), *value) : std::string("-");
+  };
   std::vector<std::vector<std::string>> lines;
-  for (const Row& r : rows) lines.push_back({r.backbone, r.data, r.setting, r.features, text(r.paper, "{:.1f}"), text(r.ours, "{:.2f}"), text(r.difference(), "{:+.2f}")});
+  for (const Row& r : rows)
+    lines.push_back({r.backbone, r.data, r.setting, r.features, text(r.paper, "{:.1f}"),
+                     text(r.ours, "{:.2f}"), text(r.difference(), "{:+.2f}")});
   fmt::print("{} (percent)\n", table.title);
   print_table({"backbone", "data", "setting", "features", "paper", "ours", "difference"}, lines);
   if (!findings.absent.empty()) fmt::print("\nmissing:\n");
-  for (const Absent& m : findings.absent) fmt::print("  {} {}{}: {}\n", m.kind, m.key, m.title.empty() ? "" : fmt::format(" ({})", m.title), m.reason);
+  for (const Absent& m : findings.absent)
+    fmt::print("  {} {}{}: {}\n", m.kind, m.key,
+               m.title.empty() ? "" : fmt::format(" ({})", m.title), m.reason);
   if (!findings.notes.empty()) fmt::print("\nnotes:\n");
   for (const std::string& note : findings.notes) fmt::print("  {}\n", note);
 }
@@ -150,32 +200,51 @@ int run(Arguments& a) {
   a.run.quiet = a.json;
   for (const std::string& use : a.use) {
     const size_t equals = use.find('=');
-    if (equals == std::string::npos || equals == 0) fail(fmt::format("'{}' is not BACKBONE=FILE", use), "--use");
+    if (equals == std::string::npos || equals == 0)
+      fail(fmt::format("'{}' is not BACKBONE=FILE", use), "--use");
     a.find.use[use.substr(0, equals)] = use.substr(equals + 1);
   }
   Findings findings = find_for(table, a.find);
   const Results results = compute(table, a, findings);
   const std::vector<Row> rows = rows_of(table, results);
-  if (a.json) print_json(table, rows, findings);
-  else print_text(table, rows, findings);
-  const bool went_wrong = std::any_of(findings.absent.begin(), findings.absent.end(), [](const Absent& m) { return m.kind == "result"; });
+  if (a.json)
+    print_json(table, rows, findings);
+  else
+    print_text(table, rows, findings);
+  const bool went_wrong = std::any_of(findings.absent.begin(), findings.absent.end(),
+                                      [](const Absent& m) { return m.kind == "result"; });
   return went_wrong ? kPartial : kOk;
 }
 
 }  // namespace
 
 Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("reproduce", "The paper's tables beside our numbers, for the data and checkpoints that are there");
+  self = parent.add_subcommand(
+      "reproduce",
+      "The paper's tables beside our numbers, for the data and checkpoints that are there");
   auto a = std::make_shared<Arguments>();
   self->add_option("table", a->table, "Name of a table; without it the tables are listed");
-  self->add_option("--data", a->find.data, "Folder with one folder per data set, each with train and test");
-  self->add_option("--models", a->find.models, "Folder with checkpoints, as published; searched with its sub-folders");
-  self->add_option("--use", a->use, "BACKBONE=FILE: take this checkpoint for it, whatever its name");
-  self->add_option("--work", a->run.work, "Folder for the features; a repeated command goes on there")->capture_default_str();
-  self->add_option("--preset", a->preset, "paper: as the authors' experiments; native, lib")->capture_default_str()->check(CLI::IsMember({"native", "paper", "lib"}));
-  self->add_option("--precision", a->precision, "f32, bf16, or auto: bf16 where the processor multiplies it faster")->capture_default_str()->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  self->add_option("--data", a->find.data,
+                   "Folder with one folder per data set, each with train and test");
+  self->add_option("--models", a->find.models,
+                   "Folder with checkpoints, as published; searched with its sub-folders");
+  self->add_option("--use", a->use,
+                   "BACKBONE=FILE: take this checkpoint for it, whatever its name");
+  self->add_option("--work", a->run.work,
+                   "Folder for the features; a repeated command goes on there")
+      ->capture_default_str();
+  self->add_option("--preset", a->preset, "paper: as the authors' experiments; native, lib")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"native", "paper", "lib"}));
+  self->add_option("--precision", a->precision,
+                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
+  self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")
+      ->capture_default_str();
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };
 }

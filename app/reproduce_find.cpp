@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
   return text;
 }
 
@@ -27,7 +28,9 @@ std::string plain_name(const fs::path& path) {
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {
-  if (!fs::is_directory(folder)) fail("the folder does not exist", folder.string(), "give --data and --models as existing folders");
+  if (!fs::is_directory(folder))
+    fail("the folder does not exist", folder.string(),
+         "give --data and --models as existing folders");
   std::vector<fs::path> list;
   for (const auto& entry : fs::directory_iterator(folder)) list.push_back(entry.path());
   std::sort(list.begin(), list.end());
@@ -42,34 +45,47 @@ fs::path first_folder(const fs::path& in, std::initializer_list<const char*> nam
 }
 
 // Either what was found or the reason why not.
-std::optional<FoundData> look_into(const fs::path& folder, const PaperData& data, std::string& reason) {
+std::optional<FoundData> look_into(const fs::path& folder, const PaperData& data,
+                                   std::string& reason) {
   FoundData found;
   if (data.retrieval) {
     found.train = found.test = first_folder(folder, {"jpg", "images"});
     for (const fs::path& file : entries(folder))
       if (file.filename().string().starts_with("gnd")) found.truth = file;
-    if (found.train.empty()) reason = fmt::format("{} has no folder jpg", folder.string());
-    else if (found.truth.empty()) reason = fmt::format("{} has no gnd_*.pkl", folder.string());
-    else return found;
+    if (found.train.empty())
+      reason = fmt::format("{} has no folder jpg", folder.string());
+    else if (found.truth.empty())
+      reason = fmt::format("{} has no gnd_*.pkl", folder.string());
+    else
+      return found;
     return {};
   }
-  if (fs::exists(folder / "train.bin") || fs::exists(folder / "data_batch_1.bin")) return FoundData{folder, folder, "train", "test", {}, {}};
+  if (fs::exists(folder / "train.bin") || fs::exists(folder / "data_batch_1.bin"))
+    return FoundData{folder, folder, "train", "test", {}, {}};
   found.train = first_folder(folder, {"train"});
   found.test = first_folder(folder, {"test"});
   found.validation = first_folder(folder, {"val", "validation"});
-  if (data.key == "imagenet" && found.test.empty()) found.test = found.validation, found.validation.clear();  // its test labels are not public
+  if (data.key == "imagenet" && found.test.empty())
+    found.test = found.validation, found.validation.clear();  // its test labels are not public
   if (!found.train.empty() && !found.test.empty()) return found;
-  reason = fmt::format("{} has no folder {}", folder.string(), found.train.empty() ? "train" : "test");
+  reason =
+      fmt::format("{} has no folder {}", folder.string(), found.train.empty() ? "train" : "test");
   return {};
 }
 
 void find_data(const PaperData& data, const std::string& root, Findings& findings) {
-  std::string reason = fmt::format("no folder {}{} in {}", data.key, data.folders.empty() ? "" : fmt::format(" ({})", fmt::join(data.folders, ", ")), root);
-  if (root.empty()) reason = "--data was not given";
+  std::string reason = fmt::format(
+      "no folder {}{} in {}", data.key,
+      data.folders.empty() ? "" : fmt::format(" ({})", fmt::join(data.folders, ", ")), root);
+  if (root.empty())
+    reason = "--data was not given";
   else
     for (const fs::path& folder : entries(root)) {
       const std::string name = plain_name(folder);
-      if (!fs::is_directory(folder) || (name != data.key && std::find(data.folders.begin(), data.folders.end(), name) == data.folders.end())) continue;
+      if (!fs::is_directory(folder) ||
+          (name != data.key &&
+           std::find(data.folders.begin(), data.folders.end(), name) == data.folders.end()))
+        continue;
       if (const auto found = look_into(folder, data, reason)) {
         findings.data[data.key] = *found;
         return;
@@ -112,23 +128,28 @@ std::vector<Candidate> candidates(const std::string& models, std::vector<std::st
       }
       list.push_back({file, lower(fs::relative(file, models).string()), architecture});
     } catch (const Error& e) {
-      notes.push_back(fmt::format("{} is no checkpoint known here: {}", file.string(), e.message()));
+      notes.push_back(
+          fmt::format("{} is no checkpoint known here: {}", file.string(), e.message()));
     }
   }
   return list;
 }
 
 bool mentions(const std::string& name, const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& w) { return name.find(w) != std::string::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& w) { return name.find(w) != std::string::npos; });
 }
 
 bool is(const Candidate& c, const PaperBackbone& b) {
   const Architecture& a = c.architecture;
-  return (b.family.empty() || a.family == b.family) && (b.dialect.empty() || a.dialect == b.dialect) && a.width == b.width && a.patch_h == b.patch &&
-         (b.named.empty() || mentions(c.name, b.named)) && !mentions(c.name, b.not_named);
+  return (b.family.empty() || a.family == b.family) &&
+         (b.dialect.empty() || a.dialect == b.dialect) && a.width == b.width &&
+         a.patch_h == b.patch && (b.named.empty() || mentions(c.name, b.named)) &&
+         !mentions(c.name, b.not_named);
 }
 
-void find_checkpoint(const PaperBackbone& backbone, const FindOptions& o, const std::vector<Candidate>& list, Findings& findings) {
+void find_checkpoint(const PaperBackbone& backbone, const FindOptions& o,
+                     const std::vector<Candidate>& list, Findings& findings) {
   if (const auto given = o.use.find(backbone.key); given != o.use.end()) {
     findings.checkpoints[backbone.key] = given->second;
     return;
@@ -140,9 +161,13 @@ void find_checkpoint(const PaperBackbone& backbone, const FindOptions& o, const 
     findings.checkpoints[backbone.key] = matching.front();
     return;
   }
-  std::string reason = o.models.empty() ? "--models was not given" : fmt::format("no such checkpoint in {}", o.models);
-  if (matching.size() > 1) reason = fmt::format("several files may be it: {}; choose one with --use {}=FILE", fmt::join(matching, ", "), backbone.key);
-  findings.absent.push_back({"checkpoint", backbone.key, backbone.title, fmt::format("{} (published as {})", reason, backbone.file)});
+  std::string reason = o.models.empty() ? "--models was not given"
+                                        : fmt::format("no such checkpoint in {}", o.models);
+  if (matching.size() > 1)
+    reason = fmt::format("several files may be it: {}; choose one with --use {}=FILE",
+                         fmt::join(matching, ", "), backbone.key);
+  findings.absent.push_back({"checkpoint", backbone.key, backbone.title,
+                             fmt::format("{} (published as {})", reason, backbone.file)});
 }
 
 }  // namespace
@@ -152,7 +177,8 @@ Findings find_for(const PaperTable& table, const FindOptions& o) {
   for (const auto& [key, file] : o.use)
     if (paper_backbone(key); !fs::exists(file)) fail("the file does not exist", file, "see --use");
   const std::vector<Candidate> list = candidates(o.models, findings.notes);
-  for (const std::string& key : backbones_of(table)) find_checkpoint(paper_backbone(key), o, list, findings);
+  for (const std::string& key : backbones_of(table))
+    find_checkpoint(paper_backbone(key), o, list, findings);
   for (const std::string& key : data_sets_of(table)) find_data(paper_data(key), o.data, findings);
   return findings;
 }

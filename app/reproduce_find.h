@@ -13,10 +13,11 @@
 namespace fungi::app {
 
 struct FoundData {
-  std::filesystem::path train, test;  // equal for a folder that holds both splits (CIFAR), and for retrieval
+  std::filesystem::path train,
+      test;  // equal for a folder that holds both splits (CIFAR), and for retrieval
   std::string train_split, test_split;
-  std::filesystem::path validation;   // the official one; may be empty
-  std::filesystem::path truth;        // of retrieval
+  std::filesystem::path validation;  // the official one; may be empty
+  std::filesystem::path truth;       // of retrieval
 };
 
 struct Absent {
@@ -31,8 +32,9 @@ struct Findings {
 };
 
 struct FindOptions {
-  std::string data, models;                // folders; empty: not given
-  std::map<std::string, std::string> use;  // checkpoints by the key of their backbone, whatever they look like
+  std::string data, models;  // folders; empty: not given
+  std::map<std::string, std::string>
+      use;  // checkpoints by the key of their backbone, whatever they look like
 };
 
 // Looks for what the table needs and for nothing else.

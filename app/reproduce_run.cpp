@@ -34,9 +34,11 @@ struct Job {
   Pool& pool;
   std::vector<std::string> notes = {};
 
-  Store extract(const fs::path& pictures, const std::string& split, const std::string& name, const fs::path& like = {}) {
+  Store extract(const fs::path& pictures, const std::string& split, const std::string& name,
+                const fs::path& like = {}) {
     const std::vector<std::string> objectives = objectives_of(table);
-    const fs::path folder = fs::path(options.work) / facts.key / data.key / fmt::format("{}", fmt::join(objectives, "-")) / name;
+    const fs::path folder = fs::path(options.work) / facts.key / data.key /
+                            fmt::format("{}", fmt::join(objectives, "-")) / name;
     fs::create_directories(folder.parent_path());
     const auto dataset = open_dataset(pictures, {.split = split});
     ExtractorOptions o;
@@ -44,12 +46,15 @@ struct Job {
     o.preset = options.preset;
     o.seed = options.seed;
     Extractor extractor(backbone, std::move(o), pool);
-    StoreWriter writer(folder, extractor.spec(), {.shard_size = extractor.shard_size(), .like = like});
+    StoreWriter writer(folder, extractor.spec(),
+                       {.shard_size = extractor.shard_size(), .like = like});
     std::vector<NamedMatrix> stored;
-    for (const std::string& state : writer.state_names()) stored.push_back({state, writer.state(state)});
+    for (const std::string& state : writer.state_names())
+      stored.push_back({state, writer.state(state)});
     if (!stored.empty()) extractor.restore(stored);
     if (!extractor.ready()) extractor.fit(*dataset);
-    for (const std::string& note : extractor.notes()) notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
+    for (const std::string& note : extractor.notes())
+      notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
     for (const NamedMatrix& m : extractor.state())
       if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
     Progress progress(fmt::format("{} {} {}", facts.key, data.key, name), options.quiet);
@@ -59,12 +64,16 @@ struct Job {
     return Store::open(folder);
   }
 
-  // Computes each setting and features that the table asks of this backbone; a mean asks for each of its data sets. What cannot be
-  // computed (five shots where a class has four rows) costs no other.
-  void fill(RunResult& result, const std::function<double(const std::string& setting, const std::string& features)>& compute) const {
+  // Computes each setting and features that the table asks of this backbone; a mean asks for each
+  // of its data sets. What cannot be computed (five shots where a class has four rows) costs no
+  // other.
+  void fill(RunResult& result,
+            const std::function<double(const std::string& setting, const std::string& features)>&
+                compute) const {
     std::set<std::pair<std::string, std::string>> asked;
     for (const PaperCell& c : cells_of(table))
-      if (c.backbone == facts.key && (c.data == data.key || c.data == "mean")) asked.emplace(c.setting, c.features);
+      if (c.backbone == facts.key && (c.data == data.key || c.data == "mean"))
+        asked.emplace(c.setting, c.features);
     for (const auto& [setting, features] : asked) {
       try {
         result.percent[{setting, features}] = compute(setting, features);
@@ -80,17 +89,22 @@ struct Job {
     return options;
   }
 
-  double metric(double accuracy, double mean_per_class) const { return 100 * (data.mean_per_class ? mean_per_class : accuracy); }
+  double metric(double accuracy, double mean_per_class) const {
+    return 100 * (data.mean_per_class ? mean_per_class : accuracy);
+  }
 
   double neighbours(const TrainTest& pair) const {
-    const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels, {.k = kNeighbours}, pool);
+    const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features,
+                                    pair.test.labels, {.k = kNeighbours}, pool);
     return metric(score.accuracy, score.mean_per_class);
   }
 
   double probe(const TrainTest& pair, const std::optional<TrainTest>& held, size_t shots) const {
     std::optional<LabelledRows> validation;
     if (held) validation = LabelledRows{held->test.features, held->test.labels};
-    const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels}, validation, {pair.test.features, pair.test.labels}, {.pca = facts.pca, .shots = shots}, pool);
+    const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels},
+                                                validation, {pair.test.features, pair.test.labels},
+                                                {.pca = facts.pca, .shots = shots}, pool);
     return metric(score.accuracy, score.mean_per_class);
   }
 
@@ -107,12 +121,15 @@ struct Job {
     }
     const Store test = extract(found.test, found.test_split, "test", train.folder());
     std::optional<Store> validation;
-    if (table.protocol == Protocol::linear && !found.validation.empty()) validation = extract(found.validation, "", "validation", train.folder());
+    if (table.protocol == Protocol::linear && !found.validation.empty())
+      validation = extract(found.validation, "", "validation", train.folder());
     result.test = test.rows(), result.failed += test.manifest().failed;
     fill(result, [&](const std::string& setting, const std::string& features) {
       const size_t shots = setting == "5-shot" ? kShots : 0;
       if (table.protocol != Protocol::linear)
-        return neighbours(load_pair(train, test, features, shrinking(facts.pca), pool, shots ? first_per_class(train.labels(), shots) : std::vector<size_t>{}));
+        return neighbours(
+            load_pair(train, test, features, shrinking(facts.pca), pool,
+                      shots ? first_per_class(train.labels(), shots) : std::vector<size_t>{}));
       std::optional<TrainTest> held;
       if (validation) held = load_pair(train, *validation, features, shrinking(0), pool);
       return probe(load_pair(train, test, features, shrinking(0), pool), held, shots);
@@ -128,14 +145,20 @@ struct Job {
       const std::vector<uint32_t> rows = rows_of(names, store.ids(), found.truth.string());
       return std::vector<size_t>(rows.begin(), rows.end());
     };
-    const std::vector<size_t> database_rows = pick(truth.database), query_rows = pick(truth.queries);
-    RunResult result{.train = database_rows.size(), .test = query_rows.size(), .failed = store.manifest().failed};
+    const std::vector<size_t> database_rows = pick(truth.database),
+                              query_rows = pick(truth.queries);
+    RunResult result{.train = database_rows.size(),
+                     .test = query_rows.size(),
+                     .failed = store.manifest().failed};
     fill(result, [&](const std::string& setting, const std::string& features) {
       const std::vector<StoreBlock> blocks = store.select(features);
       const std::optional<Pca> pca = fit_pca(store, blocks, facts.pca, pool, database_rows);
-      const ScratchMatrix database = fungi::load_rows(store, blocks, pca, default_memory_limit(), pool, database_rows),
-                          queries = fungi::load_rows(store, blocks, pca, default_memory_limit(), pool, query_rows);
-      const auto relevance = relevance_of(truth, setting == "hard" ? Difficulty::hard : Difficulty::medium);
+      const ScratchMatrix database = fungi::load_rows(store, blocks, pca, default_memory_limit(),
+                                                      pool, database_rows),
+                          queries = fungi::load_rows(store, blocks, pca, default_memory_limit(),
+                                                     pool, query_rows);
+      const auto relevance =
+          relevance_of(truth, setting == "hard" ? Difficulty::hard : Difficulty::medium);
       return 100 * evaluate_retrieval(database, queries, relevance, {}, pool).map;
     });
     return result;
@@ -144,7 +167,9 @@ struct Job {
 
 }  // namespace
 
-RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone, const PaperData& data, const FoundData& found, const RunOptions& options, Pool& pool) {
+RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
+                   const PaperData& data, const FoundData& found, const RunOptions& options,
+                   Pool& pool) {
   Job job{table, facts, backbone, data, found, options, pool};
   RunResult result = data.retrieval ? job.retrieval() : job.classification();
   result.notes = std::move(job.notes);

@@ -21,12 +21,15 @@ struct RunOptions {
 };
 
 struct RunResult {
-  std::map<std::pair<std::string, std::string>, double> percent;       // by setting and features
-  std::map<std::pair<std::string, std::string>, std::string> reasons;  // for those that could not be computed
-  size_t train = 0, test = 0, failed = 0;                              // samples
-  std::vector<std::string> notes;                                      // of the extraction
+  std::map<std::pair<std::string, std::string>, double> percent;  // by setting and features
+  std::map<std::pair<std::string, std::string>, std::string>
+      reasons;                             // for those that could not be computed
+  size_t train = 0, test = 0, failed = 0;  // samples
+  std::vector<std::string> notes;          // of the extraction
 };
 
-RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone, const PaperData& data, const FoundData& found, const RunOptions& options, Pool& pool);
+RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
+                   const PaperData& data, const FoundData& found, const RunOptions& options,
+                   Pool& pool);
 
 }  // namespace fungi::app

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi search STORE|INDEX --image FILE: the nearest rows of images, extracted as the rows were, or of rows by their id.
+// fungi search STORE|INDEX --image FILE: the nearest rows of images, extracted as the rows were, or
+// of rows by their id.
 #include <fmt/format.h>
 
 #include "app/features.h"
@@ -29,26 +30,35 @@ class Database {
   virtual Reopened reopen(ReopenOptions options) const = 0;
   virtual KnowsId knows_id() const = 0;
   virtual Matrix<float> vector(const std::string& id) const = 0;
-  virtual Neighbours search(View<const float> queries, size_t k, const SearchOptions& options) const = 0;
+  virtual Neighbours search(View<const float> queries, size_t k,
+                            const SearchOptions& options) const = 0;
   virtual std::string id(size_t row) const = 0;
   virtual std::string class_name(size_t row) const = 0;
   virtual int64_t label(size_t row) const = 0;
 };
 
 [[noreturn]] void fail_unknown(const std::string& id, const std::string& place) {
-  fail(fmt::format("there is no row with the id '{}'", id), place, "ids are in rows-*.jsonl of the store");
+  fail(fmt::format("there is no row with the id '{}'", id), place,
+       "ids are in rows-*.jsonl of the store");
 }
 
 class WholeStore final : public Database {
  public:
   WholeStore(const Arguments& a, Pool& pool)
-      : pool_(pool), store_(Store::open(a.target)), reduction_(Reduction::fit(store_, a.features, 0, pool)), metric_(parse_metric(a.metric.empty() ? "euclidean" : a.metric)) {
-    if (a.search.effort || a.search.probes) fail("every row of a store is compared: there is nothing to set", "--effort, --probes", "use them with an index");
+      : pool_(pool),
+        store_(Store::open(a.target)),
+        reduction_(Reduction::fit(store_, a.features, 0, pool)),
+        metric_(parse_metric(a.metric.empty() ? "euclidean" : a.metric)) {
+    if (a.search.effort || a.search.probes)
+      fail("every row of a store is compared: there is nothing to set", "--effort, --probes",
+           "use them with an index");
   }
   const Reduction& reduction() const override { return reduction_; }
   Metric metric() const override { return metric_; }
   size_t rows() const override { return store_.rows(); }
-  Reopened reopen(ReopenOptions options) const override { return Reopened(extraction_record(store_), pool_, std::move(options)); }
+  Reopened reopen(ReopenOptions options) const override {
+    return Reopened(extraction_record(store_), pool_, std::move(options));
+  }
   KnowsId knows_id() const override { return knows_ids_of(store_); }
   Matrix<float> vector(const std::string& id) const override {
     const auto at = std::find(store_.ids().begin(), store_.ids().end(), id);
@@ -57,7 +67,9 @@ class WholeStore final : public Database {
     store_.read(reduction_.blocks(), true, size_t(at - store_.ids().begin()), row);
     return row;
   }
-  Neighbours search(View<const float> queries, size_t k, const SearchOptions&) const override { return search_store(store_, reduction_, queries, k, metric_, pool_); }
+  Neighbours search(View<const float> queries, size_t k, const SearchOptions&) const override {
+    return search_store(store_, reduction_, queries, k, metric_, pool_);
+  }
   std::string id(size_t row) const override { return store_.ids()[row]; }
   std::string class_name(size_t row) const override { return store_.class_name(row); }
   int64_t label(size_t row) const override { return store_.labels()[row]; }
@@ -71,16 +83,21 @@ class WholeStore final : public Database {
 
 class Indexed final : public Database {
  public:
-  Indexed(const Arguments& a, Pool& pool) : pool_(pool), place_(a.target), index_(FeatureIndex::open(a.target)) {
+  Indexed(const Arguments& a, Pool& pool)
+      : pool_(pool), place_(a.target), index_(FeatureIndex::open(a.target)) {
     if (!a.features.empty() && a.features != reduction().features())
-      fail(fmt::format("the index was built of {}, not of {}", reduction().features(), a.features), a.target, "leave --features out, or build another index");
+      fail(fmt::format("the index was built of {}, not of {}", reduction().features(), a.features),
+           a.target, "leave --features out, or build another index");
     if (!a.metric.empty() && parse_metric(a.metric) != metric())
-      fail(fmt::format("the index was built for {}, not for {}", to_string(metric()), a.metric), a.target, "leave --metric out, or build another index");
+      fail(fmt::format("the index was built for {}, not for {}", to_string(metric()), a.metric),
+           a.target, "leave --metric out, or build another index");
   }
   const Reduction& reduction() const override { return index_.reduction(); }
   Metric metric() const override { return index_.index().metric(); }
   size_t rows() const override { return index_.index().rows(); }
-  Reopened reopen(ReopenOptions options) const override { return Reopened(index_.record(), pool_, std::move(options)); }
+  Reopened reopen(ReopenOptions options) const override {
+    return Reopened(index_.record(), pool_, std::move(options));
+  }
   KnowsId knows_id() const override {
     return [this](std::string_view id) { return index_.find(id).has_value(); };
   }
@@ -91,7 +108,10 @@ class Indexed final : public Database {
     std::copy_n(index_.index().row(*row).data, copy.cols(), copy.data());
     return copy;
   }
-  Neighbours search(View<const float> queries, size_t k, const SearchOptions& options) const override { return index_.index().search(queries, k, pool_, options); }
+  Neighbours search(View<const float> queries, size_t k,
+                    const SearchOptions& options) const override {
+    return index_.index().search(queries, k, pool_, options);
+  }
   std::string id(size_t row) const override { return index_.id(row); }
   std::string class_name(size_t row) const override { return index_.class_name(row); }
   int64_t label(size_t row) const override { return index_.label(row); }
@@ -106,14 +126,16 @@ class Indexed final : public Database {
 Matrix<float> query_vectors(const Database& database, const Arguments& a, Pool& pool) {
   const size_t width = database.reduction().output_width();
   Matrix<float> queries(a.images.size() + a.rows.size(), width);
-  for (size_t i = 0; i < a.rows.size(); ++i) std::copy_n(database.vector(a.rows[i]).data(), width, queries.row(a.images.size() + i));
+  for (size_t i = 0; i < a.rows.size(); ++i)
+    std::copy_n(database.vector(a.rows[i]).data(), width, queries.row(a.images.size() + i));
   if (a.images.empty()) return queries;
   ReopenOptions options;
   options.model = a.model;
   if (!a.given.empty()) options.projection_matrix = Checkpoint::open(a.given).read("projection");
   Reopened reopened = database.reopen(std::move(options));
   const std::vector<std::filesystem::path> files(a.images.begin(), a.images.end());
-  const Matrix<float> found = database.reduction().apply(reopened.rows(files, database.reduction().blocks(), database.knows_id()), pool);
+  const Matrix<float> found = database.reduction().apply(
+      reopened.rows(files, database.reduction().blocks(), database.knows_id()), pool);
   std::copy_n(found.data(), found.rows() * width, queries.data());
   return queries;
 }
@@ -121,9 +143,12 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a, Pool& 
 int run(const Arguments& a) {
   Pool pool(a.threads ? a.threads : default_threads());
   std::unique_ptr<Database> database;
-  if (is_index(a.target)) database = std::make_unique<Indexed>(a, pool);
-  else database = std::make_unique<WholeStore>(a, pool);
-  if (database->rows() == 0) fail("expected rows to search in, found none", a.target, "extract some images first");
+  if (is_index(a.target))
+    database = std::make_unique<Indexed>(a, pool);
+  else
+    database = std::make_unique<WholeStore>(a, pool);
+  if (database->rows() == 0)
+    fail("expected rows to search in, found none", a.target, "extract some images first");
   const Matrix<float> queries = query_vectors(*database, a, pool);
   const Neighbours found = database->search(queries, std::min(a.k, database->rows()), a.search);
   const char* value_name = database->metric() == Metric::euclidean ? "distance" : "similarity";
@@ -136,18 +161,28 @@ int run(const Arguments& a) {
     std::vector<std::vector<std::string>> table;
     for (size_t b = 0; b < found.index.cols(); ++b) {
       const size_t row = found.index(q, b);
-      store::Json entry{{"id", store::to_json_string(database->id(row))}, {"row", row}, {value_name, found.value(q, b)}};
-      if (database->label(row) >= 0) entry["label"] = database->label(row), entry["class"] = store::to_json_string(database->class_name(row));
+      store::Json entry{{"id", store::to_json_string(database->id(row))},
+                        {"row", row},
+                        {value_name, found.value(q, b)}};
+      if (database->label(row) >= 0)
+        entry["label"] = database->label(row),
+        entry["class"] = store::to_json_string(database->class_name(row));
       neighbours.push_back(entry);
-      table.push_back({database->id(row), database->label(row) >= 0 ? database->class_name(row) : "-", fmt::format("{:.6f}", found.value(q, b))});
+      table.push_back({database->id(row),
+                       database->label(row) >= 0 ? database->class_name(row) : "-",
+                       fmt::format("{:.6f}", found.value(q, b))});
     }
-    list.push_back({{image ? "image" : "row", store::to_json_string(name)}, {"neighbours", neighbours}});
+    list.push_back(
+        {{image ? "image" : "row", store::to_json_string(name)}, {"neighbours", neighbours}});
     if (a.json) continue;
     if (queries.rows() > 1) fmt::print("{}{}\n", q ? "\n" : "", name);
     print_table({"id", "class", value_name}, table);
   }
   if (a.json) {
-    const store::Json out{{"searched", store::to_json_string(a.target)}, {"features", database->reduction().features()}, {"metric", to_string(database->metric())}, {"queries", list}};
+    const store::Json out{{"searched", store::to_json_string(a.target)},
+                          {"features", database->reduction().features()},
+                          {"metric", to_string(database->metric())},
+                          {"queries", list}};
     fmt::print("{}\n", store::dump(out, 2));
   }
   return kOk;
@@ -156,19 +191,37 @@ int run(const Arguments& a) {
 }  // namespace
 
 Verb add_search(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("search", "Find the rows nearest to images, or to rows of the store");
+  self =
+      parent.add_subcommand("search", "Find the rows nearest to images, or to rows of the store");
   auto a = std::make_shared<Arguments>();
-  self->add_option("target", a->target, "A store (every row is compared) or an index of one")->required();
-  auto* images = self->add_option("--image", a->images, "Image files, extracted with the settings of the store");
+  self->add_option("target", a->target, "A store (every row is compared) or an index of one")
+      ->required();
+  auto* images = self->add_option("--image", a->images,
+                                  "Image files, extracted with the settings of the store");
   auto* rows = self->add_option("--row", a->rows, "Ids of rows");
-  self->add_option("-k", a->k, "Neighbours; all rows where there are fewer")->capture_default_str()->check(at_least_one());
-  self->add_option("-m,--model", a->model, "Where the model is now; default: where it was when the store was made")->needs(images);
-  self->add_option("--given", a->given, "Your own projection, for a store with --projection matrix: .npz or .safetensors")->needs(images);
-  self->add_option("--features", a->features, "Blocks joined with +, e.g. embedding+kl; default: all, or those of the index");
-  self->add_option("--metric", a->metric, "euclidean, inner_product or cosine; default: euclidean, or that of the index");
-  self->add_option("--effort", a->search.effort, "hnsw: candidates kept; 0 = 4 times k, at least 64")->capture_default_str();
-  self->add_option("--probes", a->search.probes, "ivf: lists looked into; 0 = a sixteenth, at least 8")->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")->capture_default_str()->check(CLI::Range(0u, 1024u));
+  self->add_option("-k", a->k, "Neighbours; all rows where there are fewer")
+      ->capture_default_str()
+      ->check(at_least_one());
+  self->add_option("-m,--model", a->model,
+                   "Where the model is now; default: where it was when the store was made")
+      ->needs(images);
+  self->add_option(
+          "--given", a->given,
+          "Your own projection, for a store with --projection matrix: .npz or .safetensors")
+      ->needs(images);
+  self->add_option("--features", a->features,
+                   "Blocks joined with +, e.g. embedding+kl; default: all, or those of the index");
+  self->add_option("--metric", a->metric,
+                   "euclidean, inner_product or cosine; default: euclidean, or that of the index");
+  self->add_option("--effort", a->search.effort,
+                   "hnsw: candidates kept; 0 = 4 times k, at least 64")
+      ->capture_default_str();
+  self->add_option("--probes", a->search.probes,
+                   "ivf: lists looked into; 0 = a sixteenth, at least 8")
+      ->capture_default_str();
+  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");
   return [a, images, rows] {
     if (images->empty() && rows->empty()) {

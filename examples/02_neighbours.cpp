@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features of a folder of classes in memory, and how well neighbours agree: 02_neighbours MODEL TRAIN TEST [key=value ...]
+// Features of a folder of classes in memory, and how well neighbours agree: 02_neighbours MODEL
+// TRAIN TEST [key=value ...]
 #include <cstdio>
 #include <numeric>
 
@@ -37,7 +38,8 @@ std::vector<size_t> everything(const fungi::Dataset& data) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 4) return std::fprintf(stderr, "usage: 02_neighbours MODEL TRAIN TEST [key=value ...]\n"), 2;
+  if (argc < 4)
+    return std::fprintf(stderr, "usage: 02_neighbours MODEL TRAIN TEST [key=value ...]\n"), 2;
   fungi::Pool pool;
   fungi::BackboneOptions options;
   for (int i = 4; i < argc; ++i) {
@@ -53,9 +55,12 @@ int main(int argc, char** argv) try {
     if (*objectives) extract.objectives = {objectives};
     fungi::Extractor extractor(backbone, std::move(extract), pool);
     extractor.fit(*train);
-    const auto x = join(extractor.extract(*train, everything(*train))), y = join(extractor.extract(*test, everything(*test)));
-    const auto score = fungi::classify(x, labels(*train), y, labels(*test), {.k = std::min<size_t>(20, x.rows())}, pool);
-    std::printf("embedding%s%s: %.1f %%\n", *objectives ? "+" : "", objectives, 100 * score.accuracy);
+    const auto x = join(extractor.extract(*train, everything(*train))),
+               y = join(extractor.extract(*test, everything(*test)));
+    const auto score = fungi::classify(x, labels(*train), y, labels(*test),
+                                       {.k = std::min<size_t>(20, x.rows())}, pool);
+    std::printf("embedding%s%s: %.1f %%\n", *objectives ? "+" : "", objectives,
+                100 * score.accuracy);
   }
 } catch (const fungi::Error& e) {
   return std::fprintf(stderr, "%s\n", e.what()), 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An objective of your own is one small class. This one asks: in which direction should the layer move to make the embedding
-// longer? 03_own_objective MODEL DATA [key=value ...]
+// An objective of your own is one small class. This one asks: in which direction should the layer
+// move to make the embedding longer? 03_own_objective MODEL DATA [key=value ...]
 #include <cstdio>
 
 #include "fungi/fungi.h"
@@ -8,8 +8,11 @@
 class Longer : public fungi::Objective {
  public:
   std::string name() const override { return "longer"; }
-  std::vector<fungi::ViewRequest> views() const override { return {{}}; }  // the evaluation view, shared with the embedding
-  double loss_and_gradient(const fungi::Latents& latents, fungi::LatentGradients gradients) const override {
+  std::vector<fungi::ViewRequest> views() const override {
+    return {{}};
+  }  // the evaluation view, shared with the embedding
+  double loss_and_gradient(const fungi::Latents& latents,
+                           fungi::LatentGradients gradients) const override {
     double loss = 0;
     for (size_t j = 0; j < latents.pooled.cols; ++j) {
       const float x = latents.pooled(0, j);
@@ -21,7 +24,8 @@ class Longer : public fungi::Objective {
 };
 
 int main(int argc, char** argv) try {
-  if (argc < 3) return std::fprintf(stderr, "usage: 03_own_objective MODEL DATA [key=value ...]\n"), 2;
+  if (argc < 3)
+    return std::fprintf(stderr, "usage: 03_own_objective MODEL DATA [key=value ...]\n"), 2;
   fungi::Pool pool;
   fungi::BackboneOptions options;
   for (int i = 3; i < argc; ++i) {
@@ -37,7 +41,8 @@ int main(int argc, char** argv) try {
   const size_t first[] = {0};
   const auto rows = extractor.extract(*data, first);
   for (size_t b = 0; b < rows.blocks.size(); ++b)
-    std::printf("%-10s %zu numbers, the first %.5f\n", extractor.blocks()[b].name.c_str(), rows.blocks[b].cols(), rows.blocks[b](0, 0));
+    std::printf("%-10s %zu numbers, the first %.5f\n", extractor.blocks()[b].name.c_str(),
+                rows.blocks[b].cols(), rows.blocks[b](0, 0));
 } catch (const fungi::Error& e) {
   return std::fprintf(stderr, "%s\n", e.what()), 1;
 }

@@ -46,11 +46,11 @@ struct BackboneOptions {
   std::string layer =
       "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
   bool tokens = false;        // give every final token as well (dense features, masked objectives)
-  // DEVIATION: the paper's code hooks torchvision's fused attention module, so what it takes for the
-  // input of blocks.N.attn.proj is the output of norm1 instead of the attention context (SPEC
+  // DEVIATION: the paper's code hooks torchvision's fused attention module, so what it takes for
+  // the input of blocks.N.attn.proj is the output of norm1 instead of the attention context (SPEC
   // 1.4.1). Takes effect for torchvision checkpoints and that layer only.
   bool mha_input_as_activation = false;
-  StatedFacts stated_facts;   // facts the file does not hold; "size" sets another input size
+  StatedFacts stated_facts;  // facts the file does not hold; "size" sets another input size
 };
 
 // What one call looks at: `count` views of equal kind. Exactly one of pixels and ids is set.
@@ -108,7 +108,7 @@ class Backbone {
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
-  std::string source() const;   // path and format; empty for assembled weights
+  std::string source() const;                 // path and format; empty for assembled weights
   const std::filesystem::path& path() const;  // as given to open(); empty for assembled weights
   std::string sha256() const;   // of the checkpoint, read again for it; empty for assembled weights
   size_t layer_inputs() const;  // K of the layer

@@ -104,8 +104,7 @@ namespace {
 template <class Weights>
 void load(Weights& w, const TensorSource& tensors, Pool& pool) {
   Architecture& a = w.arch;
-  if (!w.options.precision)
-    w.options.precision = kernel::fastest_precision(w.options.isa);
+  if (!w.options.precision) w.options.precision = kernel::fastest_precision(w.options.isa);
   w.kernel = &kernel::kernel_for(w.options.isa, *w.options.precision);
   if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
   w.options.mha_input_as_activation &=

@@ -27,8 +27,9 @@ struct ScratchMatrix::Mapping {
     const std::string folder = std::filesystem::temp_directory_path(ignored).string();
     std::string name = (folder.empty() ? "/tmp" : folder) + "/fungi-rows-XXXXXX";
     const auto give_up = [&](int reason) {
-      fail(fmt::format("{:.1f} GB of rows do not fit the memory set aside and need a scratch file: {}",
-                       double(bytes) / 1e9, std::generic_category().message(reason)),
+      fail(fmt::format(
+               "{:.1f} GB of rows do not fit the memory set aside and need a scratch file: {}",
+               double(bytes) / 1e9, std::generic_category().message(reason)),
            name, "free space there, set TMPDIR to another folder, or allow more memory");
     };
     const int file = mkostemp(name.data(), O_CLOEXEC);

@@ -37,7 +37,8 @@ void append_factors(const LayerGradient& g, size_t first, size_t last, SampleFac
 
 ChunkWorker::ChunkWorker(const Backbone& backbone, const ViewSchedule& schedule, uint64_t seed)
     : backbone_(backbone), schedule_(schedule), seed_(seed) {
-  for (const ScheduledRequest& r : schedule.requests()) makers_.emplace_back(r.request.plan, r.preprocess);
+  for (const ScheduledRequest& r : schedule.requests())
+    makers_.emplace_back(r.request.plan, r.preprocess);
   open_.assign(makers_.size(), {0, 0});
 }
 
@@ -58,22 +59,26 @@ void ChunkWorker::write_view(const RowId& id, std::span<const PreparedSample> sa
   maker.write(id.view, {out, maker.view_floats()});
 }
 
-void ChunkWorker::write_mask(const RowId& id, std::span<const PreparedSample> samples, uint8_t* out) const {
+void ChunkWorker::write_mask(const RowId& id, std::span<const PreparedSample> samples,
+                             uint8_t* out) const {
   const ViewRequest& r = schedule_[id.request].request;
   const size_t patches = backbone_.architecture().patches();
   if (id.view >= r.masked_views) {
     std::fill_n(out, patches, uint8_t(0));
     return;
   }
-  const auto mask = token_mask(seed_, r.draw, fnv1a64(samples[id.sample].id), id.view, patches, r.mask_ratio);
+  const auto mask =
+      token_mask(seed_, r.draw, fnv1a64(samples[id.sample].id), id.view, patches, r.mask_ratio);
   std::copy(mask.begin(), mask.end(), out);
 }
 
 template <class Done>
-void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last, const Done& done) {
+void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
+                               const Done& done) {
   const Architecture& a = backbone_.architecture();
   const size_t batch = backbone_.preferred_batch(), patches = a.patches();
-  const bool masked = std::any_of(schedule_.requests().begin(), schedule_.requests().end(), [](const auto& r) { return r.request.masked_views > 0; });
+  const bool masked = std::any_of(schedule_.requests().begin(), schedule_.requests().end(),
+                                  [](const auto& r) { return r.request.masked_views > 0; });
   resize(pixels_, batch, makers_.front().view_floats());
   if (masked && masks_.rows() != batch) masks_ = Matrix<uint8_t>(batch, patches);
   for (size_t row = first; row < last; row += batch) {
@@ -93,19 +98,23 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
 
 Matrix<float> ChunkWorker::embed_request(std::span<const PreparedSample> samples, size_t request) {
   ++generation_;
-  const size_t first = schedule_.first_row(request, samples.size()), rows = schedule_[request].views * samples.size();
+  const size_t first = schedule_.first_row(request, samples.size()),
+               rows = schedule_[request].views * samples.size();
   Matrix<float> out(rows, backbone_.architecture().embedding_width);
   Matrix<float> tokens;
   const size_t t = backbone_.architecture().tokens();
   forward_rows(samples, first, first + rows, [&](size_t row, size_t count, const Inputs& inputs) {
     if (backbone_.options().tokens) resize(tokens, count * t, backbone_.architecture().width);
-    backbone_.forward(inputs, workspace_, out.view().slice(row - first, count), tokens.empty() ? View<float>{} : tokens.view());
+    backbone_.forward(inputs, workspace_, out.view().slice(row - first, count),
+                      tokens.empty() ? View<float>{} : tokens.view());
   });
   return out;
 }
 
-// Loss and gradient of one sample under one objective; the gradient is scattered into d_pooled_ and d_tokens_.
-double ChunkWorker::objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples, size_t sample) {
+// Loss and gradient of one sample under one objective; the gradient is scattered into d_pooled_ and
+// d_tokens_.
+double ChunkWorker::objective_gradient(const ScheduledObjective& o,
+                                       std::span<const PreparedSample> samples, size_t sample) {
   const Stages::Scope scope(workspace_.stages, "objective");
   step_ = "objective";
   const Architecture& a = backbone_.architecture();
@@ -113,12 +122,14 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o, std::span<co
   const size_t d = a.embedding_width, t = wants_tokens ? a.patches() : 0;
   size_t views = 0;
   for (size_t r : o.requests) views += schedule_[r].views;
-  Matrix<float> pooled(views, d), d_pooled(views, d), tokens(views * t, a.width), d_tokens(views * t, a.width);
+  Matrix<float> pooled(views, d), d_pooled(views, d), tokens(views * t, a.width),
+      d_tokens(views * t, a.width);
   std::vector<uint8_t> masked(views * t);
   auto each_view = [&](auto&& visit) {
     size_t v = 0;
     for (size_t r : o.requests)
-      for (size_t i = 0; i < schedule_[r].views; ++i, ++v) visit(v, r, sample * schedule_[r].views + i);
+      for (size_t i = 0; i < schedule_[r].views; ++i, ++v)
+        visit(v, r, sample * schedule_[r].views + i);
   };
   each_view([&](size_t v, size_t r, size_t i) {
     const size_t row = schedule_.first_row(r, samples.size()) + i;
@@ -127,7 +138,8 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o, std::span<co
     std::copy_n(tokens_.row(row * t), t * a.width, tokens.row(v * t));
     if (!all_masks_.empty()) std::copy_n(all_masks_.row(row), t, masked.data() + v * t);
   });
-  const double loss = o.objective->loss_and_gradient({pooled, tokens, wants_tokens ? masked.data() : nullptr}, {d_pooled, d_tokens});
+  const double loss = o.objective->loss_and_gradient(
+      {pooled, tokens, wants_tokens ? masked.data() : nullptr}, {d_pooled, d_tokens});
   each_view([&](size_t v, size_t r, size_t i) {
     if (d_pooled_[r].empty()) return;  // a request without a gradient
     std::copy_n(d_pooled.row(v), d, d_pooled_[r].row(i));
@@ -137,9 +149,11 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o, std::span<co
 }
 
 // From the gradients at the embeddings of one request to factors of the layer, appended per sample.
-void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size_t request, std::vector<SampleFactors>& factors) {
+void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size_t request,
+                                   std::vector<SampleFactors>& factors) {
   const Architecture& a = backbone_.architecture();
-  const size_t views = schedule_[request].views, first = schedule_.first_row(request, samples.size()), rows = samples.size() * views;
+  const size_t views = schedule_[request].views,
+               first = schedule_.first_row(request, samples.size()), rows = samples.size() * views;
   const size_t t = d_tokens_[request].empty() ? 0 : a.patches();
   Matrix<float> embeddings, all, d_all;
   forward_rows(samples, first, first + rows, [&](size_t row, size_t count, const Inputs& inputs) {
@@ -154,20 +168,25 @@ void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size
     if (t) {  // prefix tokens have no patch gradient
       d_all = Matrix<float>(count * a.tokens(), a.width);
       for (size_t i = 0; i < count; ++i)
-        std::copy_n(d_tokens_[request].row((row - first + i) * t), t * a.width, d_all.row(i * a.tokens() + a.prefix_tokens));
+        std::copy_n(d_tokens_[request].row((row - first + i) * t), t * a.width,
+                    d_all.row(i * a.tokens() + a.prefix_tokens));
       d_token_view = d_all.view();
     }
     step_ = "backward";
-    backbone_.backward(d_pooled_[request].view().slice(row - first, count), workspace_, gradient_, d_token_view);
+    backbone_.backward(d_pooled_[request].view().slice(row - first, count), workspace_, gradient_,
+                       d_token_view);
     for (size_t i = 0; i < count; ++i)
-      append_factors(gradient_, gradient_.offsets[i], gradient_.offsets[i + 1], factors[(row - first + i) / views]);
+      append_factors(gradient_, gradient_.offsets[i], gradient_.offsets[i + 1],
+                     factors[(row - first + i) / views]);
   });
 }
 
-std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> samples, const std::vector<ScheduledObjective>& objectives) {
+std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> samples,
+                                           const std::vector<ScheduledObjective>& objectives) {
   ++generation_;
   const Architecture& a = backbone_.architecture();
-  const size_t n = samples.size(), rows = n * schedule_.views_per_sample(), d = a.embedding_width, t = a.patches();
+  const size_t n = samples.size(), rows = n * schedule_.views_per_sample(), d = a.embedding_width,
+               t = a.patches();
   const bool tokens = backbone_.options().tokens, light = backbone_.can_record();
   resize(embeddings_, rows, d);
   if (tokens) resize(tokens_, rows * t, a.width);
@@ -176,9 +195,11 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   Matrix<float> all;
   forward_rows(samples, 0, rows, [&](size_t row, size_t count, const Inputs& inputs) {
     if (tokens) resize(all, count * a.tokens(), a.width);
-    backbone_.forward(inputs, workspace_, embeddings_.view().slice(row, count), tokens ? all.view() : View<float>{});
+    backbone_.forward(inputs, workspace_, embeddings_.view().slice(row, count),
+                      tokens ? all.view() : View<float>{});
     for (size_t i = 0; tokens && i < count; ++i)
-      std::copy_n(all.row(i * a.tokens() + a.prefix_tokens), t * a.width, tokens_.row((row + i) * t));
+      std::copy_n(all.row(i * a.tokens() + a.prefix_tokens), t * a.width,
+                  tokens_.row((row + i) * t));
     if (inputs.masked.data) {
       if (all_masks_.rows() != rows) all_masks_ = Matrix<uint8_t>(rows, t);
       std::copy_n(inputs.masked.data, count * t, all_masks_.row(row));
@@ -199,7 +220,8 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
       const size_t r = o.requests[i];
       if (!wanted[i].gradient) continue;
       d_pooled_[r] = Matrix<float>(n * schedule_[r].views, d);
-      if (o.objective->wants_tokens()) d_tokens_[r] = Matrix<float>(n * schedule_[r].views * t, a.width);
+      if (o.objective->wants_tokens())
+        d_tokens_[r] = Matrix<float>(n * schedule_[r].views * t, a.width);
     }
     for (size_t s = 0; s < n; ++s) objective_gradient(o, samples, s);
     std::vector<SampleFactors> factors(n);
@@ -208,9 +230,11 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
       if (d_pooled_[r].empty()) continue;
       if (recording) {
         step_ = "backward";
-        backbone_.backward(d_pooled_[r], *recording, schedule_.first_row(r, n), workspace_, gradient_);
+        backbone_.backward(d_pooled_[r], *recording, schedule_.first_row(r, n), workspace_,
+                           gradient_);
         for (size_t s = 0; s < n; ++s)
-          append_factors(gradient_, gradient_.offsets[s * views], gradient_.offsets[(s + 1) * views], factors[s]);
+          append_factors(gradient_, gradient_.offsets[s * views],
+                         gradient_.offsets[(s + 1) * views], factors[s]);
       } else {
         backward_request(samples, r, factors);
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of an extraction: decoded images → views → embeddings → losses → factors of the layer's gradient. Views go
-// through the backbone a few at a time, across requests and samples; nothing of size outputs × inputs is ever formed here.
+// One thread's share of an extraction: decoded images → views → embeddings → losses → factors of
+// the layer's gradient. Views go through the backbone a few at a time, across requests and samples;
+// nothing of size outputs × inputs is ever formed here.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,8 @@
 
 namespace fungi {
 
-// The gradient of one sample under one objective, G = Σ_i b_i ⊗ a_i (rows that are zero in b are left out).
+// The gradient of one sample under one objective, G = Σ_i b_i ⊗ a_i (rows that are zero in b are
+// left out).
 struct SampleFactors {
   Matrix<float> a, b;
 };
@@ -39,13 +41,17 @@ class ChunkWorker {
  public:
   ChunkWorker(const Backbone& backbone, const ViewSchedule& schedule, uint64_t seed);
 
-  // The embeddings of every view of one request for the given samples: [samples · views, d]. For fit().
+  // The embeddings of every view of one request for the given samples: [samples · views, d]. For
+  // fit().
   Matrix<float> embed_request(std::span<const PreparedSample> samples, size_t request);
 
-  std::vector<SampleResult> run(std::span<const PreparedSample> samples, const std::vector<ScheduledObjective>& objectives);
+  std::vector<SampleResult> run(std::span<const PreparedSample> samples,
+                                const std::vector<ScheduledObjective>& objectives);
 
   Stages& stages() { return workspace_.stages; }
-  const char* step() const { return step_; }  // what it was at: view, forward, objective or backward
+  const char* step() const {
+    return step_;
+  }  // what it was at: view, forward, objective or backward
 
  private:
   struct RowId {
@@ -54,11 +60,15 @@ class ChunkWorker {
   RowId locate(size_t row, size_t samples) const;
   void write_view(const RowId& id, std::span<const PreparedSample> samples, float* out);
   void write_mask(const RowId& id, std::span<const PreparedSample> samples, uint8_t* out) const;
-  // Runs rows [first, last) through the backbone in batches, calling done(first_row, count) after each forward.
+  // Runs rows [first, last) through the backbone in batches, calling done(first_row, count) after
+  // each forward.
   template <class Done>
-  void forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last, const Done& done);
-  double objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples, size_t sample);
-  void backward_request(std::span<const PreparedSample> samples, size_t request, std::vector<SampleFactors>& factors);
+  void forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
+                    const Done& done);
+  double objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
+                            size_t sample);
+  void backward_request(std::span<const PreparedSample> samples, size_t request,
+                        std::vector<SampleFactors>& factors);
 
   const Backbone& backbone_;
   const ViewSchedule& schedule_;
@@ -66,11 +76,13 @@ class ChunkWorker {
   const char* step_ = "view";
   Workspace workspace_;
   std::vector<ImageViews> makers_;
-  std::vector<std::pair<size_t, size_t>> open_;  // per maker: (generation, sample) whose image it holds
+  std::vector<std::pair<size_t, size_t>>
+      open_;  // per maker: (generation, sample) whose image it holds
   size_t generation_ = 0;
-  Matrix<float> pixels_, embeddings_, tokens_;   // of the batch, of all rows, of all rows' patches
+  Matrix<float> pixels_, embeddings_, tokens_;  // of the batch, of all rows, of all rows' patches
   Matrix<uint8_t> masks_, all_masks_;
-  std::vector<Matrix<float>> d_pooled_, d_tokens_;  // per request, [samples · views (· patches), ...]
+  std::vector<Matrix<float>> d_pooled_,
+      d_tokens_;  // per request, [samples · views (· patches), ...]
   LayerGradient gradient_;
 };
 

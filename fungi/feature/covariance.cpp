@@ -15,7 +15,7 @@ namespace fungi {
 namespace {
 
 constexpr size_t kBlockRows =
-    2048;  // long enough that adding in f64 costs little, short enough for f32 sums
+    2304;  // long enough that adding in f64 costs little, short enough for f32 sums
 constexpr size_t kSplitRows = 256;  // on tiles, whose f32 sums run through all of k
 constexpr size_t kTile = 256;       // columns of one packed operand
 constexpr size_t kLine = 16;        // floats in a line of the cache

@@ -16,8 +16,8 @@ std::vector<StoreSample> store_samples(const Dataset& dataset) {
   return samples;
 }
 
-StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer, const std::vector<StoreWork>& plan,
-                     const ExtractRun& run) {
+StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
+                     const std::vector<StoreWork>& plan, const ExtractRun& run) {
   ExtractProgress progress;
   for (const StoreWork& work : plan) progress.total += work.samples.size();
   for (const StoreWork& work : plan) {
@@ -30,14 +30,17 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
     if (run.strict && !rows.failures.empty()) {
       writer.finish();
       const StoreFailure& f = rows.failures.front();
-      fail(f.reason, dataset.id(work.samples[f.position]), "without --strict it would be recorded in failed.jsonl and skipped");
+      fail(f.reason, dataset.id(work.samples[f.position]),
+           "without --strict it would be recorded in failed.jsonl and skipped");
     }
   }
   return writer.finish();
 }
 
-StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer, const ExtractRun& run) {
-  return run_plan(extractor, dataset, writer, writer.plan(store_samples(dataset), dataset.class_names()), run);
+StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
+                             const ExtractRun& run) {
+  return run_plan(extractor, dataset, writer,
+                  writer.plan(store_samples(dataset), dataset.class_names()), run);
 }
 
 }  // namespace fungi

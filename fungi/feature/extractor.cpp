@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of everything: decode, views, forward, losses, backward (chunk_worker.cpp), then projection and normalisation here.
+// The order of everything: decode, views, forward, losses, backward (chunk_worker.cpp), then
+// projection and normalisation here.
 #include "fungi/feature/extractor.h"
 
 #include <fmt/format.h>
@@ -23,11 +24,13 @@ struct Extractor::State {
   std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
   Stages own;
 
-  State(const Backbone& b, ExtractorOptions o, Pool& p) : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
+  State(const Backbone& b, ExtractorOptions o, Pool& p)
+      : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
 
   void make_workers() {
     if (!workers.empty()) return;
-    for (unsigned i = 0; i < pool.threads(); ++i) workers.emplace_back(backbone, schedule, options.seed);
+    for (unsigned i = 0; i < pool.threads(); ++i)
+      workers.emplace_back(backbone, schedule, options.seed);
   }
 };
 
@@ -45,7 +48,8 @@ std::string stored_name(const Objective& objective, std::string name) {
 
 nlohmann::json to_json(const std::vector<Parameter>& parameters) {
   nlohmann::json out = nlohmann::json::object();
-  for (const Parameter& p : parameters) std::visit([&](const auto& v) { out[p.name] = v; }, p.value);
+  for (const Parameter& p : parameters)
+    std::visit([&](const auto& v) { out[p.name] = v; }, p.value);
   return out;
 }
 
@@ -56,7 +60,8 @@ Extractor::Extractor(const Backbone& backbone, ExtractorOptions options, Pool& p
   State& s = *state_;
   const Architecture& a = backbone.architecture();
   for (const std::string& specification : s.options.objectives)
-    add(make_objective(specification, {a.embedding_width, a.width, s.options.seed, s.options.preset}));
+    add(make_objective(specification,
+                       {a.embedding_width, a.width, s.options.seed, s.options.preset}));
   restore(s.options.given);
 }
 
@@ -66,25 +71,36 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
   State& s = *state_;
   const std::string name = objective->name();
   for (const ScheduledObjective& o : s.objectives)
-    if (o.objective->name() == name) fail(fmt::format("the objective '{}' is given twice", name), "objectives");
-  if (!s.backbone.layer()) fail("gradients are wanted, but the backbone was opened without a layer", name, "open it with BackboneOptions::layer");
+    if (o.objective->name() == name)
+      fail(fmt::format("the objective '{}' is given twice", name), "objectives");
+  if (!s.backbone.layer())
+    fail("gradients are wanted, but the backbone was opened without a layer", name,
+         "open it with BackboneOptions::layer");
   if (objective->wants_tokens() && !s.backbone.options().tokens)
-    fail("this objective looks at patch tokens, but the backbone was opened without them", name, "open it with BackboneOptions::tokens");
+    fail("this objective looks at patch tokens, but the backbone was opened without them", name,
+         "open it with BackboneOptions::tokens");
   if (s.options.preset == Preset::paper && s.backbone.architecture().dialect == "torchvision" &&
-      s.backbone.layer()->part == LayerId::Part::proj && !s.backbone.options().mha_input_as_activation)
-    fail("the preset 'paper' takes the output of norm1 for the layer's input on torchvision checkpoints", name,
-         "open the backbone with BackboneOptions::mha_input_as_activation");
+      s.backbone.layer()->part == LayerId::Part::proj &&
+      !s.backbone.options().mha_input_as_activation)
+    fail(
+        "the preset 'paper' takes the output of norm1 for the layer's input on torchvision "
+        "checkpoints",
+        name, "open the backbone with BackboneOptions::mha_input_as_activation");
   if (!s.projection) {
     ProjectionOptions p;
     p.kind = s.options.projection;
-    p.rows = s.options.projection_rows ? s.options.projection_rows : s.backbone.architecture().embedding_width;
+    p.rows = s.options.projection_rows ? s.options.projection_rows
+                                       : s.backbone.architecture().embedding_width;
     p.seed = s.options.projection_seed.value_or(s.options.seed);
     p.matrix = s.options.projection_matrix.copy();
     p.precision = projection_precision(*s.backbone.options().precision);
-    s.projection = Projection::make(std::move(p), {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
+    s.projection = Projection::make(
+        std::move(p),
+        {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
   }
   ScheduledObjective o;
-  for (const ViewRequest& request : objective->views()) o.requests.push_back(s.schedule.add(request));
+  for (const ViewRequest& request : objective->views())
+    o.requests.push_back(s.schedule.add(request));
   o.objective = std::move(objective);
   s.objectives.push_back(std::move(o));
   s.workers.clear();
@@ -96,9 +112,12 @@ size_t Extractor::views_per_sample() const { return state_->schedule.views_per_s
 std::vector<StoreBlock> Extractor::blocks() const {
   const State& s = *state_;
   std::vector<StoreBlock> list{{"embedding", s.backbone.architecture().embedding_width}};
-  for (const ScheduledObjective& o : s.objectives) list.push_back({o.objective->name(), s.projection->rows()});
+  for (const ScheduledObjective& o : s.objectives)
+    list.push_back({o.objective->name(), s.projection->rows()});
   if (!s.options.keep_factors) return list;
-  if (!s.backbone.can_record()) fail("factors can be kept for layers after the last attention only", "keep_factors", "use the default layer");
+  if (!s.backbone.can_record())
+    fail("factors can be kept for layers after the last attention only", "keep_factors",
+         "use the default layer");
   for (const ScheduledObjective& o : s.objectives) {
     size_t views = 0;
     const auto wanted = o.objective->views();
@@ -114,12 +133,14 @@ std::vector<StoreBlock> Extractor::blocks() const {
 std::vector<std::string> Extractor::notes() const {
   std::vector<std::string> all;
   for (const ScheduledObjective& o : state_->objectives)
-    for (const std::string& note : o.objective->notes()) all.push_back(o.objective->name() + ": " + note);
+    for (const std::string& note : o.objective->notes())
+      all.push_back(o.objective->name() + ": " + note);
   return all;
 }
 
 bool Extractor::ready() const {
-  return std::all_of(state_->objectives.begin(), state_->objectives.end(), [](const auto& o) { return o.objective->ready(); });
+  return std::all_of(state_->objectives.begin(), state_->objectives.end(),
+                     [](const auto& o) { return o.objective->ready(); });
 }
 
 namespace {
@@ -131,14 +152,18 @@ struct SupportGroup {
   std::vector<Matrix<float>> kept;  // per objective
 };
 
-std::vector<SupportGroup> support_groups(std::vector<ScheduledObjective>& objectives, ViewSchedule& schedule) {
+std::vector<SupportGroup> support_groups(std::vector<ScheduledObjective>& objectives,
+                                         ViewSchedule& schedule) {
   std::vector<SupportGroup> groups;
   for (ScheduledObjective& o : objectives) {
     const Support wanted = o.objective->support();
     if (wanted.samples == 0 || o.objective->ready()) continue;
     const size_t request = schedule.add(wanted.views);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const SupportGroup& g) { return g.samples == wanted.samples && g.request == request; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {wanted.samples, request, {}, {}});
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const SupportGroup& g) {
+      return g.samples == wanted.samples && g.request == request;
+    });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {wanted.samples, request, {}, {}});
     group->objectives.push_back(o.objective.get());
   }
   return groups;
@@ -152,12 +177,15 @@ void Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
   std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
   if (groups.empty()) return;
   std::vector<ChunkWorker> workers;
-  for (unsigned i = 0; i < s.pool.threads(); ++i) workers.emplace_back(s.backbone, schedule, s.options.seed);
+  for (unsigned i = 0; i < s.pool.threads(); ++i)
+    workers.emplace_back(s.backbone, schedule, s.options.seed);
   for (SupportGroup& group : groups) {
-    const std::vector<uint32_t> chosen = choose_support(support.size(), group.samples, s.options.seed);
+    const std::vector<uint32_t> chosen =
+        choose_support(support.size(), group.samples, s.options.seed);
     const size_t views = schedule[group.request].views;
     for (const Objective* o : group.objectives)
-      group.kept.emplace_back(chosen.size() * views, o->support_width(s.backbone.architecture().embedding_width));
+      group.kept.emplace_back(chosen.size() * views,
+                              o->support_width(s.backbone.architecture().embedding_width));
     std::vector<uint8_t> good(chosen.size());
     constexpr size_t kStep = 16;  // progress and interruption between steps
     for (size_t first = 0; first < chosen.size(); first += kStep) {
@@ -173,13 +201,16 @@ void Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
           return;  // a broken file is no negative; extraction will report it
         }
         for (size_t o = 0; o < group.objectives.size(); ++o)
-          group.objectives[o]->reduce_support(embeddings, group.kept[o].view().slice(at * views, views));
+          group.objectives[o]->reduce_support(embeddings,
+                                              group.kept[o].view().slice(at * views, views));
         good[at] = 1;
       });
       if (progress) progress(first + count, chosen.size());
     }
     const size_t usable = size_t(std::count(good.begin(), good.end(), 1));
-    if (usable == 0) fail(fmt::format("none of the {} support samples could be read", chosen.size()), group.objectives[0]->name(), "check the data set");
+    if (usable == 0)
+      fail(fmt::format("none of the {} support samples could be read", chosen.size()),
+           group.objectives[0]->name(), "check the data set");
     for (size_t o = 0; o < group.objectives.size(); ++o) {
       Matrix<float>& kept = group.kept[o];
       for (size_t i = 0, to = 0; i < chosen.size(); ++i)
@@ -193,7 +224,8 @@ void Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
 std::vector<NamedMatrix> Extractor::state() const {
   std::vector<NamedMatrix> all;
   for (const ScheduledObjective& o : state_->objectives)
-    for (NamedMatrix& m : o.objective->state()) all.push_back({stored_name(*o.objective, m.name), std::move(m.values)});
+    for (NamedMatrix& m : o.objective->state())
+      all.push_back({stored_name(*o.objective, m.name), std::move(m.values)});
   return all;
 }
 
@@ -214,7 +246,8 @@ void Extractor::restore(const std::vector<NamedMatrix>& state) {
     if (!own.empty()) o.objective->restore(own);
   }
   for (size_t i = 0; i < state.size(); ++i)
-    if (!used[i]) fail(fmt::format("'{}' belongs to none of the objectives", state[i].name), "state");
+    if (!used[i])
+      fail(fmt::format("'{}' belongs to none of the objectives", state[i].name), "state");
 }
 
 StoreSpec Extractor::spec() const {
@@ -222,7 +255,9 @@ StoreSpec Extractor::spec() const {
   const BackboneOptions& b = s.backbone.options();
   StoreSpec spec;
   spec.pipeline = "embedding";
-  nlohmann::json settings{{"preset", to_string(s.options.preset)}, {"seed", s.options.seed}, {"exif_orientation", s.options.decode.exif_orientation},
+  nlohmann::json settings{{"preset", to_string(s.options.preset)},
+                          {"seed", s.options.seed},
+                          {"exif_orientation", s.options.decode.exif_orientation},
                           {"allow_truncated", s.options.decode.allow_truncated}};
   for (const ScheduledObjective& o : s.objectives) {
     spec.pipeline += "+" + o.objective->name();
@@ -231,17 +266,22 @@ StoreSpec Extractor::spec() const {
   if (s.projection) {
     settings["layer"] = s.backbone.layer()->name();
     if (b.mha_input_as_activation) settings["layer_input"] = "norm1";
-    settings["projection"] = nlohmann::json::parse(projection_settings(*s.projection, s.options.seed));
+    settings["projection"] =
+        nlohmann::json::parse(projection_settings(*s.projection, s.options.seed));
   }
   for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;
   const Preprocess& p = s.schedule[0].preprocess;
-  settings["preprocess"] = {{"resize", p.resize_size}, {"filter", p.filter == Filter::bilinear ? "bilinear" : "bicubic"}, {"size", p.input_size},
-                            {"mean", p.mean}, {"std", p.std}};
+  settings["preprocess"] = {{"resize", p.resize_size},
+                            {"filter", p.filter == Filter::bilinear ? "bilinear" : "bicubic"},
+                            {"size", p.input_size},
+                            {"mean", p.mean},
+                            {"std", p.std}};
   spec.settings = settings.dump();
   spec.precision = to_string(*b.precision);
   spec.isa = to_string(b.isa);
   spec.model_sha256 = s.backbone.sha256();
-  if (const auto& path = s.backbone.path(); !path.empty()) spec.model_path = std::filesystem::absolute(path).lexically_normal().string();
+  if (const auto& path = s.backbone.path(); !path.empty())
+    spec.model_path = std::filesystem::absolute(path).lexically_normal().string();
   nlohmann::json facts = nlohmann::json::object();
   for (const auto& [name, value] : describe(s.backbone.architecture())) facts[name] = value;
   spec.architecture = facts.dump();
@@ -253,7 +293,9 @@ size_t Extractor::shard_size() const { return views_per_sample() > 4 ? 64 : 512;
 
 StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> samples) {
   State& s = *state_;
-  if (!ready()) fail("an objective still needs its support samples", "extract", "call fit() or restore() first");
+  if (!ready())
+    fail("an objective still needs its support samples", "extract",
+         "call fit() or restore() first");
   s.make_workers();
   const std::vector<StoreBlock> layout = blocks();
   StoreRows out;
@@ -261,10 +303,13 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
 
   size_t factor_floats = 1;
   if (!s.objectives.empty()) {
-    const size_t per_view = s.backbone.can_record() ? s.backbone.architecture().pooled_tokens() : s.backbone.architecture().tokens();
-    factor_floats = views_per_sample() * per_view * (s.backbone.layer_inputs() + s.backbone.layer_outputs());
+    const size_t per_view = s.backbone.can_record() ? s.backbone.architecture().pooled_tokens()
+                                                    : s.backbone.architecture().tokens();
+    factor_floats =
+        views_per_sample() * per_view * (s.backbone.layer_inputs() + s.backbone.layer_outputs());
   }
-  const size_t group = std::clamp<size_t>(kGroupBytes / (4 * factor_floats), s.pool.threads(), kGroupSamples);
+  const size_t group =
+      std::clamp<size_t>(kGroupBytes / (4 * factor_floats), s.pool.threads(), kGroupSamples);
   const size_t chunk = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
   for (size_t first = 0; first < samples.size(); first += group) {
     const size_t count = std::min(group, samples.size() - first);
@@ -294,7 +339,8 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
       try {
         std::vector<SampleResult> done = worker.run(prepared, s.objectives);
         for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
-      } catch (const Error&) {  // one by one, so that a picture that cannot be viewed costs no other
+      } catch (
+          const Error&) {  // one by one, so that a picture that cannot be viewed costs no other
         for (size_t i = 0; i < positions.size(); ++i) {
           try {
             results[positions[i]] = std::move(worker.run({&prepared[i], 1}, s.objectives).front());
@@ -307,10 +353,14 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
 
     std::vector<size_t> good;
     for (size_t i = 0; i < count; ++i) {
-      if (failures[i].stage.empty()) good.push_back(i);
-      else out.failures.push_back(std::move(failures[i]));
+      if (failures[i].stage.empty())
+        good.push_back(i);
+      else
+        out.failures.push_back(std::move(failures[i]));
     }
-    for (size_t i : good) std::copy(results[i].embedding.begin(), results[i].embedding.end(), out.blocks[0].row(first + i));
+    for (size_t i : good)
+      std::copy(results[i].embedding.begin(), results[i].embedding.end(),
+                out.blocks[0].row(first + i));
     const Stages::Scope scope(s.own, "projection");
     for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {
       std::vector<GradientFactors> factors;
@@ -322,8 +372,10 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
         std::copy_n(y.row(i), y.cols(), out.blocks[1 + o].row(first + good[i]));
         if (!s.options.keep_factors) continue;
         const size_t at = 1 + s.objectives.size() + 2 * o;
-        std::copy_n(factors[i].b.data, factors[i].b.rows * factors[i].b.cols, out.blocks[at].row(first + good[i]));
-        std::copy_n(factors[i].a.data, factors[i].a.rows * factors[i].a.cols, out.blocks[at + 1].row(first + good[i]));
+        std::copy_n(factors[i].b.data, factors[i].b.rows * factors[i].b.cols,
+                    out.blocks[at].row(first + good[i]));
+        std::copy_n(factors[i].a.data, factors[i].a.rows * factors[i].a.cols,
+                    out.blocks[at + 1].row(first + good[i]));
       }
     }
   }

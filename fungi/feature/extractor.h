@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product: samples in, named feature blocks out. Joins views, backbone, objectives and projection; extractor.cpp is the only
-// place that knows the whole order (SPEC 1.2). A sample's features depend on the settings, the seed, its id and its bytes alone.
+// The product: samples in, named feature blocks out. Joins views, backbone, objectives and
+// projection; extractor.cpp is the only place that knows the whole order (SPEC 1.2). A sample's
+// features depend on the settings, the seed, its id and its bytes alone.
 //
 //   Extractor extractor(backbone, {.objectives = {"kl", "dino"}}, pool);
-//   extractor.fit(train);                          // negatives and clusters, where an objective wants them
-//   extract_to_store(extractor, train, writer);    // or extract() for a few samples in memory
+//   extractor.fit(train);                          // negatives and clusters, where an objective
+//   wants them extract_to_store(extractor, train, writer);    // or extract() for a few samples in
+//   memory
 #pragma once
 
 #include <atomic>
@@ -25,14 +27,16 @@
 namespace fungi {
 
 struct ExtractorOptions {
-  std::vector<std::string> objectives{"kl", "dino", "simclr"};  // specifications (objective/factory.h); empty: embedding alone
+  std::vector<std::string> objectives{
+      "kl", "dino", "simclr"};  // specifications (objective/factory.h); empty: embedding alone
   Preset preset = Preset::native;
   ProjectionKind projection = ProjectionKind::sign;
-  size_t projection_rows = 0;      // 0: the embedding's width, as in the paper
+  size_t projection_rows = 0;       // 0: the embedding's width, as in the paper
   Matrix<float> projection_matrix;  // for ProjectionKind::matrix
   uint64_t seed = 42;
   std::optional<uint64_t> projection_seed;  // default: seed
-  bool keep_factors = false;       // also store the gradients' factors: exact inner products without projection
+  bool keep_factors =
+      false;  // also store the gradients' factors: exact inner products without projection
   DecodeOptions decode;
   // Heads of the user's own and the like, by objective: "<objective>-<name>" as in state().
   std::vector<NamedMatrix> given;
@@ -47,24 +51,25 @@ class Extractor {
   void add(std::unique_ptr<Objective> objective);
 
   const Backbone& backbone() const;
-  std::vector<StoreBlock> blocks() const;      // embedding first, then one per objective, then kept factors
-  size_t views_per_sample() const;             // forward passes, shared ones counted once
-  std::vector<std::string> notes() const;      // what the user should know about the objectives
+  std::vector<StoreBlock> blocks()
+      const;                        // embedding first, then one per objective, then kept factors
+  size_t views_per_sample() const;  // forward passes, shared ones counted once
+  std::vector<std::string> notes() const;  // what the user should know about the objectives
 
-  bool ready() const;                          // false: fit() or restore() must come first
+  bool ready() const;  // false: fit() or restore() must come first
   // Calls progress(done, total) from time to time, from this thread.
   void fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress = {});
-  std::vector<NamedMatrix> state() const;      // "<objective>-<name>"
+  std::vector<NamedMatrix> state() const;  // "<objective>-<name>"
   void restore(const std::vector<NamedMatrix>& state);
 
   // Everything that decides about the features, for a store's manifest.
   StoreSpec spec() const;
-  size_t shard_size() const;                   // samples worth losing to a kill: fewer when each costs many views
+  size_t shard_size() const;  // samples worth losing to a kill: fewer when each costs many views
 
   // The rows of some samples of a data set, in their order; failures are reported, not thrown.
   StoreRows extract(const Dataset& dataset, std::span<const size_t> samples);
 
-  Stages stages() const;                       // time spent so far, over all threads
+  Stages stages() const;  // time spent so far, over all threads
 
  private:
   struct State;
@@ -72,21 +77,23 @@ class Extractor {
 };
 
 struct ExtractProgress {
-  size_t done = 0, total = 0, failed = 0;      // samples of this run
+  size_t done = 0, total = 0, failed = 0;  // samples of this run
 };
 
 struct ExtractRun {
   std::function<void(const ExtractProgress&)> progress;
-  const std::atomic<bool>* stop = nullptr;     // set from a signal handler: the shard at hand is finished, then all is saved
-  bool strict = false;                         // the first failure is an Error, after the shard is saved
+  const std::atomic<bool>* stop =
+      nullptr;  // set from a signal handler: the shard at hand is finished, then all is saved
+  bool strict = false;  // the first failure is an Error, after the shard is saved
 };
 
 // Computes what the writer's plan still wants. The result says whether all is there.
-StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer, const ExtractRun& run = {});
+StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
+                             const ExtractRun& run = {});
 
 // The same for the samples a plan() lists; for callers that looked at the plan first.
-StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer, const std::vector<StoreWork>& plan,
-                     const ExtractRun& run = {});
+StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
+                     const std::vector<StoreWork>& plan, const ExtractRun& run = {});
 
 std::vector<StoreSample> store_samples(const Dataset& dataset);
 

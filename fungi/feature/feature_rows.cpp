@@ -10,7 +10,9 @@ namespace {
 
 constexpr size_t kPartBytes = size_t{32} << 20;
 
-size_t row_count(const Store& store, std::span<const size_t> rows) { return rows.empty() ? store.rows() : rows.size(); }
+size_t row_count(const Store& store, std::span<const size_t> rows) {
+  return rows.empty() ? store.rows() : rows.size();
+}
 
 }  // namespace
 
@@ -20,40 +22,50 @@ size_t total_width(const std::vector<StoreBlock>& blocks) {
   return width;
 }
 
-void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks, const std::function<void(size_t, Matrix<float>)>& visit,
+void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
+                      const std::function<void(size_t, Matrix<float>)>& visit,
                       std::span<const size_t> rows) {
   const size_t total = row_count(store, rows), width = total_width(blocks);
-  const size_t step = std::max<size_t>(1, kPartBytes / (sizeof(float) * std::max<size_t>(1, width)));
+  const size_t step =
+      std::max<size_t>(1, kPartBytes / (sizeof(float) * std::max<size_t>(1, width)));
   for (size_t first = 0; first < total; first += step) {
     Matrix<float> part(std::min(step, total - first), width);
-    if (rows.empty()) store.read(blocks, true, first, part);
+    if (rows.empty())
+      store.read(blocks, true, first, part);
     else
-      for (size_t i = 0; i < part.rows(); ++i) store.read(blocks, true, rows[first + i], part.view().slice(i, 1));
+      for (size_t i = 0; i < part.rows(); ++i)
+        store.read(blocks, true, rows[first + i], part.view().slice(i, 1));
     visit(first, std::move(part));
   }
 }
 
-std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim, Pool& pool, std::span<const size_t> rows) {
+std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim,
+                           Pool& pool, std::span<const size_t> rows) {
   const size_t width = total_width(blocks);
   if (!Pca::applies(dim, row_count(store, rows), width)) return std::nullopt;
   PcaFit fit(width);
-  each_joined_part(store, blocks, [&](size_t, Matrix<float> part) { fit.add(part, pool); }, rows);
+  each_joined_part(
+      store, blocks, [&](size_t, Matrix<float> part) { fit.add(part, pool); }, rows);
   return fit.finish(dim, pool);
 }
 
-ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks, const std::optional<Pca>& pca, size_t memory_limit, Pool& pool,
+ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks,
+                        const std::optional<Pca>& pca, size_t memory_limit, Pool& pool,
                         std::span<const size_t> rows) {
   const size_t width = total_width(blocks);
   if (pca && pca->input_width() != width)
-    fail(fmt::format("the PCA was fitted on {} columns, these blocks have {}", pca->input_width(), width), store.folder().string(),
-         "use the blocks it was fitted on");
+    fail(fmt::format("the PCA was fitted on {} columns, these blocks have {}", pca->input_width(),
+                     width),
+         store.folder().string(), "use the blocks it was fitted on");
   ScratchMatrix out(row_count(store, rows), pca ? pca->output_width() : width, memory_limit);
   each_joined_part(
       store, blocks,
       [&](size_t first, Matrix<float> part) {
         const View<float> to = out.view().slice(first, part.rows());
-        if (pca) pca->transform(part, to, pool);
-        else std::copy_n(part.data(), part.rows() * width, to.data);
+        if (pca)
+          pca->transform(part, to, pool);
+        else
+          std::copy_n(part.data(), part.rows() * width, to.data);
       },
       rows);
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a store made ready for search and evaluation: the chosen blocks, each of length 1, side by side (SPEC 1.6), and shrunk
-// by a PCA where one is wanted (SPEC 1.7). They stream through a buffer of some megabytes, so a store may be larger than memory.
+// Rows of a store made ready for search and evaluation: the chosen blocks, each of length 1, side
+// by side (SPEC 1.6), and shrunk by a PCA where one is wanted (SPEC 1.7). They stream through a
+// buffer of some megabytes, so a store may be larger than memory.
 #pragma once
 
 #include <functional>
@@ -17,15 +18,19 @@ namespace fungi {
 
 size_t total_width(const std::vector<StoreBlock>& blocks);
 
-// The joined blocks in parts: visit(first, rows), in order. Of the given rows, or of all if none are given.
-void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks, const std::function<void(size_t first, Matrix<float> part)>& visit,
+// The joined blocks in parts: visit(first, rows), in order. Of the given rows, or of all if none
+// are given.
+void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
+                      const std::function<void(size_t first, Matrix<float> part)>& visit,
                       std::span<const size_t> rows = {});
 
 // Fitted on the given rows of the store (none given: all), when Pca::applies says so.
-std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim, Pool& pool, std::span<const size_t> rows = {});
+std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim,
+                           Pool& pool, std::span<const size_t> rows = {});
 
 // The given rows of the store (none given: all), through the PCA if there is one.
-ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks, const std::optional<Pca>& pca, size_t memory_limit, Pool& pool,
+ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks,
+                        const std::optional<Pca>& pca, size_t memory_limit, Pool& pool,
                         std::span<const size_t> rows = {});
 
 }  // namespace fungi

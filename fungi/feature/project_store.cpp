@@ -71,13 +71,13 @@ class Reprojection {
     FUNGI_ASSERT(!copied_.empty() && copied_.front().name == "embedding");
     Json settings = store::parse(old.settings, from.folder().string());
     const uint64_t run_seed = seed_of(settings, from);
-    projection_ = Projection::make({.kind = options.kind,
-                                    .rows = options.rows ? options.rows : copied_.front().width,
-                                    .seed = options.seed.value_or(run_seed),
-                                    .matrix = std::move(options.matrix),
-                                    .precision = projection_precision(
-                                        parse_precision(old.precision, from.folder().string()))},
-                                   factors_.front().layer());
+    projection_ = Projection::make(
+        {.kind = options.kind,
+         .rows = options.rows ? options.rows : copied_.front().width,
+         .seed = options.seed.value_or(run_seed),
+         .matrix = std::move(options.matrix),
+         .precision = projection_precision(parse_precision(old.precision, from.folder().string()))},
+        factors_.front().layer());
     settings["projection"] =
         store::parse(projection_settings(*projection_, run_seed), "projection");
     Json origins = Json::array();

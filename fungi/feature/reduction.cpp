@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 using store::Json;
 
 constexpr int kVersion = 1;
-constexpr const char *kFormat = "fungi vectors", *kDescription = "features.json", *kStore = "store.json", *kPca = "pca.npz";
+constexpr const char *kFormat = "fungi vectors", *kDescription = "features.json",
+                     *kStore = "store.json", *kPca = "pca.npz";
 
 }  // namespace
 
@@ -35,12 +36,16 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
   reduction.origin_ = store.manifest();
   std::string names(features);
   if (names.empty())
-    for (const std::string& name : feature_names(store.manifest().spec)) names += (names.empty() ? "" : "+") + name;
+    for (const std::string& name : feature_names(store.manifest().spec))
+      names += (names.empty() ? "" : "+") + name;
   reduction.blocks_ = store.select(names);
   if (dim == 0) return reduction;
   const size_t width = reduction.input_width();
   if (!Pca::applies(dim, store.rows(), width))
-    fail(fmt::format("expected more than {} rows and columns for a PCA of {}, found {} rows of {} columns", dim, dim, store.rows(), width), store.folder().string(),
+    fail(fmt::format(
+             "expected more than {} rows and columns for a PCA of {}, found {} rows of {} columns",
+             dim, dim, store.rows(), width),
+         store.folder().string(),
          fmt::format("ask for fewer than {} columns", std::min(store.rows(), width)));
   reduction.pca_ = fit_pca(store, reduction.blocks_, dim, pool);
   return reduction;
@@ -49,14 +54,20 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
 void Reduction::require_fits(const Store& other) const {
   StoreSpec spec = other.manifest().spec;
   spec.type = origin_.spec.type;  // how many digits are kept is no other treatment
-  require_same(origin_.spec, spec, other.folder().string(), "extract it with --like the store that the vectors were fitted on");
+  require_same(origin_.spec, spec, other.folder().string(),
+               "extract it with --like the store that the vectors were fitted on");
 }
 
-Matrix<float> Reduction::apply(Matrix<float> joined, Pool& pool) const { return pca_ ? pca_->transform(joined, pool) : std::move(joined); }
+Matrix<float> Reduction::apply(Matrix<float> joined, Pool& pool) const {
+  return pca_ ? pca_->transform(joined, pool) : std::move(joined);
+}
 
-void Reduction::each_part(const Store& store, Pool& pool, const std::function<void(size_t, View<const float>)>& visit) const {
+void Reduction::each_part(const Store& store, Pool& pool,
+                          const std::function<void(size_t, View<const float>)>& visit) const {
   require_fits(store);
-  each_joined_part(store, blocks_, [&](size_t first, Matrix<float> part) { visit(first, apply(std::move(part), pool)); });
+  each_joined_part(store, blocks_, [&](size_t first, Matrix<float> part) {
+    visit(first, apply(std::move(part), pool));
+  });
 }
 
 void Reduction::save(const fs::path& folder) const {
@@ -67,26 +78,37 @@ void Reduction::save(const fs::path& folder) const {
   });
   if (pca_) pca_->save(folder / kPca);
   write_file_atomically(folder / kStore, to_json(origin_));
-  const Json description{{"format", kFormat}, {"version", kVersion}, {"features", features()}, {"columns", output_width()}, {"pca", pca_.has_value()}};
+  const Json description{{"format", kFormat},
+                         {"version", kVersion},
+                         {"features", features()},
+                         {"columns", output_width()},
+                         {"pca", pca_.has_value()}};
   write_file_atomically(folder / kDescription, store::dump(description, 1) + "\n");
 }
 
 Reduction Reduction::open(const fs::path& folder) {
   const std::string place = (folder / kDescription).string();
-  if (!fs::exists(folder / kDescription)) fail("there is no features.json: no PCA or index of a store was saved here", folder.string(), "give the folder that 'fungi pca' or 'fungi index' wrote");
+  if (!fs::exists(folder / kDescription))
+    fail("there is no features.json: no PCA or index of a store was saved here", folder.string(),
+         "give the folder that 'fungi pca' or 'fungi index' wrote");
   const Json json = store::parse(store::read_text(folder / kDescription), place);
   const auto damaged = [&](const std::string& what) { fail(what, place, "make it again"); };
-  if (!json.is_object() || json.value("format", Json()) != kFormat) damaged("this does not describe vectors of a store");
-  if (json.value("version", Json()) != kVersion) damaged(fmt::format("expected version {}", kVersion));
+  if (!json.is_object() || json.value("format", Json()) != kFormat)
+    damaged("this does not describe vectors of a store");
+  if (json.value("version", Json()) != kVersion)
+    damaged(fmt::format("expected version {}", kVersion));
   const Json features = json.value("features", Json()), pca = json.value("pca", Json());
-  if (!features.is_string() || !pca.is_boolean()) damaged("expected the fields 'features' and 'pca'");
+  if (!features.is_string() || !pca.is_boolean())
+    damaged("expected the fields 'features' and 'pca'");
   Reduction reduction;
   reduction.origin_ = parse_manifest(store::read_text(folder / kStore), (folder / kStore).string());
   std::string_view rest = features.get_ref<const std::string&>();
   for (bool more = true; more;) {
     const size_t plus = rest.find('+');
     const auto& all = reduction.origin_.spec.blocks;
-    const auto at = std::find_if(all.begin(), all.end(), [&](const StoreBlock& b) { return b.name == rest.substr(0, plus); });
+    const auto at = std::find_if(all.begin(), all.end(), [&](const StoreBlock& b) {
+      return b.name == rest.substr(0, plus);
+    });
     if (at == all.end()) damaged(fmt::format("the store has no block '{}'", rest.substr(0, plus)));
     reduction.blocks_.push_back(*at);
     more = plus != std::string_view::npos;
@@ -94,15 +116,20 @@ Reduction Reduction::open(const fs::path& folder) {
   }
   if (pca.get<bool>()) reduction.pca_ = Pca::load(folder / kPca);
   if (reduction.pca_ && reduction.pca_->input_width() != reduction.input_width())
-    fail(fmt::format("expected a PCA of {} columns, found one of {}", reduction.input_width(), reduction.pca_->input_width()), (folder / kPca).string(), "make it again");
+    fail(fmt::format("expected a PCA of {} columns, found one of {}", reduction.input_width(),
+                     reduction.pca_->input_width()),
+         (folder / kPca).string(), "make it again");
   return reduction;
 }
 
-void write_vectors(const Reduction& reduction, const Store& store, const fs::path& npy, Pool& pool) {
+void write_vectors(const Reduction& reduction, const Store& store, const fs::path& npy,
+                   Pool& pool) {
   AtomicFile file(npy);
   const std::string header = npy_header("<f4", {store.rows(), reduction.output_width()});
   file.write(std::as_bytes(std::span(header)));
-  reduction.each_part(store, pool, [&](size_t, View<const float> part) { file.write(std::as_bytes(std::span(part.data, part.rows * part.cols))); });
+  reduction.each_part(store, pool, [&](size_t, View<const float> part) {
+    file.write(std::as_bytes(std::span(part.data, part.rows * part.cols)));
+  });
   file.finish();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of stores become the vectors that are searched or handed to other programs: some blocks, each of length 1, side by
-// side (SPEC 1.6), then perhaps a PCA fitted on one store (SPEC 1.7). Kept as a small folder, so that later rows and queries
-// are treated in the same way. Const after fitting, safe to share.
+// How rows of stores become the vectors that are searched or handed to other programs: some blocks,
+// each of length 1, side by side (SPEC 1.6), then perhaps a PCA fitted on one store (SPEC 1.7).
+// Kept as a small folder, so that later rows and queries are treated in the same way. Const after
+// fitting, safe to share.
 #pragma once
 
 #include <filesystem>
@@ -18,12 +19,14 @@ namespace fungi {
 
 class Reduction {
  public:
-  // features: "embedding+kl"; empty: every block but kept factors. dim: columns that the PCA leaves; 0: no PCA. The store is read
-  // in parts and may be larger than memory. Error unless dim is below both the rows and the columns.
+  // features: "embedding+kl"; empty: every block but kept factors. dim: columns that the PCA
+  // leaves; 0: no PCA. The store is read in parts and may be larger than memory. Error unless dim
+  // is below both the rows and the columns.
   static Reduction fit(const Store& store, std::string_view features, size_t dim, Pool& pool);
 
   static Reduction open(const std::filesystem::path& folder);
-  void save(const std::filesystem::path& folder) const;  // features.json, store.json and, with a PCA, pca.npz
+  void save(const std::filesystem::path& folder)
+      const;  // features.json, store.json and, with a PCA, pca.npz
 
   const StoreManifest& origin() const { return origin_; }  // of the store it was fitted on
   const std::vector<StoreBlock>& blocks() const { return blocks_; }
@@ -39,7 +42,8 @@ class Reduction {
   Matrix<float> apply(Matrix<float> joined, Pool& pool) const;
 
   // All rows of a store in parts of some megabytes: visit(first row, vectors), in order.
-  void each_part(const Store& store, Pool& pool, const std::function<void(size_t first, View<const float> vectors)>& visit) const;
+  void each_part(const Store& store, Pool& pool,
+                 const std::function<void(size_t first, View<const float> vectors)>& visit) const;
 
  private:
   StoreManifest origin_;
@@ -48,6 +52,7 @@ class Reduction {
 };
 
 // The vectors of a whole store as one float32 .npy [rows, columns], written part by part.
-void write_vectors(const Reduction& reduction, const Store& store, const std::filesystem::path& npy, Pool& pool);
+void write_vectors(const Reduction& reduction, const Store& store, const std::filesystem::path& npy,
+                   Pool& pool);
 
 }  // namespace fungi

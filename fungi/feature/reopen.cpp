@@ -27,7 +27,8 @@ auto from_settings(const ExtractionRecord& record, const Read& read) {
     return read(json::parse(record.manifest.spec.settings));
   } catch (const json::exception& e) {
     fail(fmt::format("the settings do not say how the rows were made: {}", e.what()), record.place,
-         "only stores of 'fungi extract', or with the settings of Extractor::spec(), can be continued; extract again");
+         "only stores of 'fungi extract', or with the settings of Extractor::spec(), can be "
+         "continued; extract again");
   }
 }
 
@@ -43,13 +44,17 @@ std::vector<std::string> objective_names(const StoreManifest& manifest) {
   return names;
 }
 
-std::string kind_of(const std::string& objective) { return objective.substr(0, objective.find('_')); }
+std::string kind_of(const std::string& objective) {
+  return objective.substr(0, objective.find('_'));
+}
 
 // As make_objective() reads it, with every parameter.
 std::string specification(const std::string& name, const json& parameters) {
   std::string text = name;
   for (const auto& [key, value] : parameters.items())
-    text += fmt::format("{}{}={}", text.size() == name.size() ? ":" : ",", key, value.is_string() ? value.get<std::string>() : fmt::format("{}", value.get<double>()));
+    text += fmt::format(
+        "{}{}={}", text.size() == name.size() ? ":" : ",", key,
+        value.is_string() ? value.get<std::string>() : fmt::format("{}", value.get<double>()));
   return text;
 }
 
@@ -77,11 +82,14 @@ void round_to(StoreType type, View<float> rows) {
 
 }  // namespace
 
-ExtractionRecord extraction_record(const Store& store) { return extraction_record(store.manifest(), store.folder()); }
+ExtractionRecord extraction_record(const Store& store) {
+  return extraction_record(store.manifest(), store.folder());
+}
 
 ExtractionRecord extraction_record(StoreManifest manifest, const fs::path& folder) {
   ExtractionRecord record{std::move(manifest), {}, folder.string()};
-  for (const StoreState& s : record.manifest.state) record.state.push_back({s.name, store::read_state(folder, s)});
+  for (const StoreState& s : record.manifest.state)
+    record.state.push_back({s.name, store::read_state(folder, s)});
   return record;
 }
 
@@ -94,7 +102,8 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
     for (const std::string& name : objectives) o.tokens |= kind_of(name) == "ibot";
     o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
     if (settings.contains("stated"))
-      for (const auto& [key, value] : settings.at("stated").items()) o.stated_facts[key] = value.get<std::string>();
+      for (const auto& [key, value] : settings.at("stated").items())
+        o.stated_facts[key] = value.get<std::string>();
     return o;
   });
 }
@@ -106,8 +115,11 @@ ExtractorOptions extractor_options(const ExtractionRecord& record) {
     const std::vector<std::string> ours = fungi::objective_names();
     for (const std::string& name : objective_names(record.manifest)) {
       if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
-        fail(fmt::format("the rows were made with an objective '{}', which is none of this library", name), record.place,
-             "build the Extractor in the program that has it, and give it the store's state with restore()");
+        fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
+                         name),
+             record.place,
+             "build the Extractor in the program that has it, and give it the store's state with "
+             "restore()");
       o.objectives.push_back(specification(name, settings.at("objectives").at(name)));
     }
     o.preset = parse_preset(settings.at("preset").get<std::string>());
@@ -117,16 +129,19 @@ ExtractorOptions extractor_options(const ExtractionRecord& record) {
     if (!o.objectives.empty()) {
       o.projection = parse_projection(settings.at("projection").at("kind").get<std::string>());
       o.projection_rows = settings.at("projection").at("rows").get<size_t>();
-      if (settings.at("projection").contains("seed")) o.projection_seed = settings.at("projection").at("seed").get<uint64_t>();
+      if (settings.at("projection").contains("seed"))
+        o.projection_seed = settings.at("projection").at("seed").get<uint64_t>();
     }
-    o.keep_factors = feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
+    o.keep_factors =
+        feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
     for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
     return o;
   });
 }
 
 KnowsId knows_ids_of(const Store& store) {
-  auto ids = std::make_shared<std::unordered_set<std::string>>(store.ids().begin(), store.ids().end());
+  auto ids =
+      std::make_shared<std::unordered_set<std::string>>(store.ids().begin(), store.ids().end());
   return [ids](std::string_view id) { return ids->contains(std::string(id)); };
 }
 
@@ -148,37 +163,50 @@ struct Reopened::State {
   StoreSpec spec;
 
   State(const fs::path& model, const ExtractionRecord& record, ExtractorOptions options, Pool& pool)
-      : backbone(Backbone::open(model, backbone_options(record), pool)), extractor(backbone, std::move(options), pool), spec(record.manifest.spec) {}
+      : backbone(Backbone::open(model, backbone_options(record), pool)),
+        extractor(backbone, std::move(options), pool),
+        spec(record.manifest.spec) {}
 };
 
 Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options) {
   const StoreSpec& spec = record.manifest.spec;
   if (spec.model_sha256.empty())
-    fail("the rows were made with weights that came from no file", record.place, "build the Extractor in the program that has them, and use restore()");
+    fail("the rows were made with weights that came from no file", record.place,
+         "build the Extractor in the program that has them, and use restore()");
   ExtractorOptions own = extractor_options(record);
   if (own.projection == ProjectionKind::matrix) {
     if (options.projection_matrix.empty())
-      fail("the rows were projected with a matrix of your own, which the store does not keep", record.place, "give the file with --given");
+      fail("the rows were projected with a matrix of your own, which the store does not keep",
+           record.place, "give the file with --given");
     own.projection_matrix = std::move(options.projection_matrix);
   }
   const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
   std::error_code ignored;  // then it is not there for us
   if (!fs::exists(model, ignored))
-    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})", record.place, spec.model_sha256), model.string(),
-         "say where it is with -m");
-  // Before anything is built of it: another architecture would fail in ways that do not name the reason.
+    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
+                     record.place, spec.model_sha256),
+         model.string(), "say where it is with -m");
+  // Before anything is built of it: another architecture would fail in ways that do not name the
+  // reason.
   if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
-    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}", record.place, spec.model_sha256, found), model.string(),
-         "say with -m where the model of the rows is");
+    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
+                     record.place, spec.model_sha256, found),
+         model.string(), "say with -m where the model of the rows is");
   state_ = std::make_unique<State>(model, record, std::move(own), pool);
   Extractor& extractor = state_->extractor;
   for (const NamedMatrix& m : extractor.state())
-    if (std::none_of(record.state.begin(), record.state.end(), [&](const NamedMatrix& s) { return s.name == m.name; }))
-      fail(fmt::format("the state '{}' that the rows were made with is not there", m.name), record.place, "extract again; a program of yours must call StoreWriter::put_state");
-  if (!extractor.ready()) fail("the negatives or clusters that the rows were made with are not there", record.place, "extract again");
+    if (std::none_of(record.state.begin(), record.state.end(),
+                     [&](const NamedMatrix& s) { return s.name == m.name; }))
+      fail(fmt::format("the state '{}' that the rows were made with is not there", m.name),
+           record.place, "extract again; a program of yours must call StoreWriter::put_state");
+  if (!extractor.ready())
+    fail("the negatives or clusters that the rows were made with are not there", record.place,
+         "extract again");
   StoreSpec rebuilt = extractor.spec();
   rebuilt.type = spec.type;
-  require_same(spec, rebuilt, record.place, "this version reads the settings in another way: use the one that made the rows, or extract again");
+  require_same(spec, rebuilt, record.place,
+               "this version reads the settings in another way: use the one that made the rows, or "
+               "extract again");
 }
 
 Reopened::Reopened(Reopened&&) noexcept = default;
@@ -187,7 +215,8 @@ Reopened::~Reopened() = default;
 const Backbone& Reopened::backbone() const { return state_->backbone; }
 Extractor& Reopened::extractor() { return state_->extractor; }
 
-Matrix<float> Reopened::rows(const std::vector<fs::path>& files, const std::vector<StoreBlock>& blocks, const KnowsId& known) {
+Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
+                             const std::vector<StoreBlock>& blocks, const KnowsId& known) {
   const QueryFiles queries(files, known);
   std::vector<size_t> all(files.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -201,8 +230,12 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files, const std::vect
   Matrix<float> out(files.size(), width);
   for (const StoreBlock& b : blocks) {
     const auto& known_blocks = state_->spec.blocks;
-    const auto at = std::find_if(known_blocks.begin(), known_blocks.end(), [&](const StoreBlock& k) { return k.name == b.name && k.width == b.width; });
-    if (at == known_blocks.end()) fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width), "features");
+    const auto at =
+        std::find_if(known_blocks.begin(), known_blocks.end(),
+                     [&](const StoreBlock& k) { return k.name == b.name && k.width == b.width; });
+    if (at == known_blocks.end())
+      fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width),
+           "features");
     const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.begin())];
     const View<float> part(out.data() + column, out.rows(), b.width, out.cols());
     for (size_t i = 0; i < files.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
@@ -212,7 +245,8 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files, const std::vect
   }
   for (size_t i = 0; i < files.size(); ++i)
     if (!std::all_of(out.row(i), out.row(i) + width, [](float v) { return std::isfinite(v); }))
-      fail("the features of this picture are not finite", files[i].string(), "leave it out, or use another precision");
+      fail("the features of this picture are not finite", files[i].string(),
+           "leave it out, or use another precision");
   return out;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// More rows of a store, later and one at a time: backbone and extractor rebuilt from what the store says about itself, so that a
-// query is treated as the rows were, to the last bit (on the same instruction set).
+// More rows of a store, later and one at a time: backbone and extractor rebuilt from what the store
+// says about itself, so that a query is treated as the rows were, to the last bit (on the same
+// instruction set).
 //
 //   Reopened reopened(extraction_record(store), pool);
-//   Matrix<float> queries = reopened.rows({"query.jpg"}, store.select("embedding+kl"), knows_ids_of(store));
+//   Matrix<float> queries = reopened.rows({"query.jpg"}, store.select("embedding+kl"),
+//   knows_ids_of(store));
 #pragma once
 
 #include <filesystem>
@@ -28,26 +30,30 @@ ExtractionRecord extraction_record(const Store& store);
 // The state arrays that a manifest lists, read from folder/state and checked.
 ExtractionRecord extraction_record(StoreManifest manifest, const std::filesystem::path& folder);
 
-// The options that made the store. Error where the manifest does not say, or names an objective of somebody's own.
+// The options that made the store. Error where the manifest does not say, or names an objective of
+// somebody's own.
 BackboneOptions backbone_options(const ExtractionRecord& record);
 ExtractorOptions extractor_options(const ExtractionRecord& record);
 
 struct ReopenOptions {
   std::filesystem::path model;      // empty: where it was when the store was made
-  Matrix<float> projection_matrix;  // for a store of ProjectionKind::matrix, which keeps the matrix's sha256 alone
+  Matrix<float> projection_matrix;  // for a store of ProjectionKind::matrix, which keeps the
+                                    // matrix's sha256 alone
 };
 
 // Whether an id is one of the store's.
 using KnowsId = std::function<bool(std::string_view id)>;
 KnowsId knows_ids_of(const Store& store);
 
-// The id under which a picture's random crops are drawn: the longest end of its path that is an id of the store, so that a
-// picture of the store gets the very crops it had; the path as given where there is none.
+// The id under which a picture's random crops are drawn: the longest end of its path that is an id
+// of the store, so that a picture of the store gets the very crops it had; the path as given where
+// there is none.
 std::string query_id(const std::filesystem::path& file, const KnowsId& known);
 
 class Reopened {
  public:
-  // Errors: the model is gone or is another one (by its sha256), state is missing, settings that this program reads differently.
+  // Errors: the model is gone or is another one (by its sha256), state is missing, settings that
+  // this program reads differently.
   Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options = {});
   Reopened(Reopened&&) noexcept;
   ~Reopened();
@@ -55,9 +61,10 @@ class Reopened {
   const Backbone& backbone() const;
   Extractor& extractor();  // ready
 
-  // Features of picture files, as Store::read gives those of stored rows: blocks side by side, each of length 1. A picture that
-  // cannot be used is an Error naming it.
-  Matrix<float> rows(const std::vector<std::filesystem::path>& files, const std::vector<StoreBlock>& blocks, const KnowsId& known);
+  // Features of picture files, as Store::read gives those of stored rows: blocks side by side, each
+  // of length 1. A picture that cannot be used is an Error naming it.
+  Matrix<float> rows(const std::vector<std::filesystem::path>& files,
+                     const std::vector<StoreBlock>& blocks, const KnowsId& known);
 
  private:
   struct State;

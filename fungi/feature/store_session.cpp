@@ -47,7 +47,8 @@ bool same_content(const StoreSample& sample, const std::string& key) {
 
 const FailedSample* Failures::find(const StoreSample& sample) const {
   const auto found = by_id_.find(sample.id);
-  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second : nullptr;
+  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second
+                                                                          : nullptr;
 }
 
 bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,
@@ -74,7 +75,8 @@ void Sources::add(const Path& folder, size_t shard, const std::vector<Row>& rows
 
 const Sources::Location* Sources::find(const StoreSample& sample) const {
   const auto found = by_id_.find(sample.id);
-  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second : nullptr;
+  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second
+                                                                          : nullptr;
 }
 
 void Sources::read(const Location& location, const StoreBlock& block, float* out) {

@@ -13,36 +13,45 @@ namespace {
 bool same_plan(const ViewPlan& x, const ViewPlan& y) {
   if (x.kind != y.kind) return false;
   switch (x.kind) {
-    case ViewPlan::Kind::evaluation: return true;
-    case ViewPlan::Kind::patches: return x.patch_count == y.patch_count && x.stride_scale == y.stride_scale;
+    case ViewPlan::Kind::evaluation:
+      return true;
+    case ViewPlan::Kind::patches:
+      return x.patch_count == y.patch_count && x.stride_scale == y.stride_scale;
     case ViewPlan::Kind::crops:
-      return x.global_crops == y.global_crops && x.local_crops == y.local_crops && x.bilinear == y.bilinear &&
-             std::equal(x.global_area, x.global_area + 2, y.global_area) && std::equal(x.local_area, x.local_area + 2, y.local_area);
+      return x.global_crops == y.global_crops && x.local_crops == y.local_crops &&
+             x.bilinear == y.bilinear &&
+             std::equal(x.global_area, x.global_area + 2, y.global_area) &&
+             std::equal(x.local_area, x.local_area + 2, y.local_area);
   }
   return false;
 }
 
 bool same_request(const ViewRequest& x, const ViewRequest& y) {
   const bool random = x.plan.kind == ViewPlan::Kind::crops || x.masked_views;
-  return same_plan(x.plan, y.plan) && (!random || x.draw == y.draw) && x.masked_views == y.masked_views &&
-         x.mask_ratio == y.mask_ratio && x.statistics == y.statistics && x.squash == y.squash;
+  return same_plan(x.plan, y.plan) && (!random || x.draw == y.draw) &&
+         x.masked_views == y.masked_views && x.mask_ratio == y.mask_ratio &&
+         x.statistics == y.statistics && x.squash == y.squash;
 }
 
 }  // namespace
 
 Preprocess evaluation_transform(const Architecture& a, Preset preset) {
-  if (a.input != InputKind::image) fail(fmt::format("a {} backbone reads {}, not images", a.family, to_string(a.input)), "extract");
+  if (a.input != InputKind::image)
+    fail(fmt::format("a {} backbone reads {}, not images", a.family, to_string(a.input)),
+         "extract");
   if (a.input_h != a.input_w || a.channels != 3)
-    fail(fmt::format("the backbone wants {}x{}x{} inputs", a.channels, a.input_h, a.input_w), "extract", "image views are square and have three channels");
+    fail(fmt::format("the backbone wants {}x{}x{} inputs", a.channels, a.input_h, a.input_w),
+         "extract", "image views are square and have three channels");
   Preprocess p;
   p.resize_size = a.preprocess.resize;
   p.filter = a.preprocess.bilinear ? Filter::bilinear : Filter::bicubic;
   p.input_size = a.input_h;
   p.mean = a.preprocess.mean;
   p.std = a.preprocess.deviation;
-  // DEVIATION: the paper's code resolves the data configuration of AugReg and EVA models wrongly and runs them with ImageNet's
-  // statistics and crop (SPEC 3.4, OPPORTUNITIES A4).
-  const bool misresolved = a.family == "eva02-clip" || a.preprocess.source.find("AugReg") != std::string::npos;
+  // DEVIATION: the paper's code resolves the data configuration of AugReg and EVA models wrongly
+  // and runs them with ImageNet's statistics and crop (SPEC 3.4, OPPORTUNITIES A4).
+  const bool misresolved =
+      a.family == "eva02-clip" || a.preprocess.source.find("AugReg") != std::string::npos;
   if (preset == Preset::paper && misresolved) {
     p.mean = kImageNetMean, p.std = kImageNetStd;
     p.resize_size = a.input_h * 256 / 224;
@@ -50,7 +59,8 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   return p;
 }
 
-ViewSchedule::ViewSchedule(const Architecture& architecture, Preset preset) : evaluation_(evaluation_transform(architecture, preset)) {
+ViewSchedule::ViewSchedule(const Architecture& architecture, Preset preset)
+    : evaluation_(evaluation_transform(architecture, preset)) {
   add(ViewRequest{});
 }
 
@@ -58,7 +68,8 @@ Preprocess ViewSchedule::preprocess_for(const ViewRequest& request) const {
   Preprocess p = evaluation_;
   if (request.statistics != ImageStatistics::model) p.mean = kImageNetMean, p.std = kImageNetStd;
   if (request.statistics == ImageStatistics::deepcluster) p.std[0] = 0.228f;
-  if (request.squash) {  // DEVIATION: the library squashes to 256 x 256, bilinear, whatever the input size (SPEC 3.5)
+  if (request.squash) {  // DEVIATION: the library squashes to 256 x 256, bilinear, whatever the
+                         // input size (SPEC 3.5)
     p.resize = Preprocess::Resize::squash;
     p.resize_size = 256;
     p.filter = Filter::bilinear;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which views of a sample are run through the backbone: the requests of all objectives with equal ones merged, so that the
-// embedding and KL share one forward. Row order within a chunk of n samples: request, sample, view.
+// Which views of a sample are run through the backbone: the requests of all objectives with equal
+// ones merged, so that the embedding and KL share one forward. Row order within a chunk of n
+// samples: request, sample, view.
 #pragma once
 
 #include <vector>
@@ -15,15 +16,16 @@ namespace fungi {
 
 struct ScheduledRequest {
   ViewRequest request;
-  Preprocess preprocess;   // with the statistics the request wants
-  size_t views = 0;        // per sample
+  Preprocess preprocess;  // with the statistics the request wants
+  size_t views = 0;       // per sample
 };
 
 class ViewSchedule {
  public:
   ViewSchedule(const Architecture& architecture, Preset preset);
 
-  // The place of a request; added when no equal one is there. The first is the embedding's own view.
+  // The place of a request; added when no equal one is there. The first is the embedding's own
+  // view.
   size_t add(const ViewRequest& request);
 
   const std::vector<ScheduledRequest>& requests() const { return requests_; }

@@ -75,8 +75,7 @@ std::vector<uint8_t> RecordDataset::read(size_t i) const {
   return bytes;
 }
 
-Image RecordDataset::decode(size_t i, std::span<const uint8_t> planes,
-                            const DecodeOptions&) const {
+Image RecordDataset::decode(size_t i, std::span<const uint8_t> planes, const DecodeOptions&) const {
   const Run& run = run_of(i);
   FUNGI_ASSERT(planes.size() == run.pixels());
   const size_t plane = run.width * run.height;

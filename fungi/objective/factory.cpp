@@ -72,8 +72,8 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
   const size_t underscore = name.find('_');
   if (underscore == std::string::npos) return make_kind(name, rest, context);
   const std::string label = name.substr(underscore + 1);
-  if (label.empty() || label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") !=
-                           std::string::npos)
+  if (label.empty() ||
+      label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos)
     fail(fmt::format("'{}' is no label for an objective", label), name,
          "use small letters and digits after the underscore, as in dino_b");
   ObjectiveContext own = context;

@@ -18,7 +18,9 @@ std::string joined(const std::vector<std::string>& blocks, size_t mask) {
   return name;
 }
 
-std::string first_blocks(const std::vector<std::string>& blocks, size_t count) { return joined(blocks, (size_t{1} << count) - 1); }
+std::string first_blocks(const std::vector<std::string>& blocks, size_t count) {
+  return joined(blocks, (size_t{1} << count) - 1);
+}
 
 }  // namespace
 
@@ -26,7 +28,8 @@ std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
   std::vector<std::string> list;
   if (blocks.size() > 4) {
     list = blocks;
-    for (size_t n = 2; n <= blocks.size(); ++n) list.push_back(list[n == 2 ? 0 : list.size() - 1] + "+" + blocks[n - 1]);
+    for (size_t n = 2; n <= blocks.size(); ++n)
+      list.push_back(list[n == 2 ? 0 : list.size() - 1] + "+" + blocks[n - 1]);
     return list;
   }
   for (int count = 1; count <= int(blocks.size()); ++count)

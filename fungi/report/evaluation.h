@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers behind the page: every combination of blocks classified, and how two of them compare row by row.
+// The numbers behind the page: every combination of blocks classified, and how two of them compare
+// row by row.
 #pragma once
 
 #include <string>
@@ -25,21 +26,24 @@ struct Samples {
 };
 
 struct Evaluation {
-  Samples train, test;                 // test labels in the numbering of train
-  std::vector<std::string> classes;    // a name for every label
-  std::vector<std::string> blocks;     // without kept factors
-  std::vector<Result> results;         // fewer blocks first
+  Samples train, test;               // test labels in the numbering of train
+  std::vector<std::string> classes;  // a name for every label
+  std::vector<std::string> blocks;   // without kept factors
+  std::vector<Result> results;       // fewer blocks first
   const Result& plain() const { return results.front(); }
   const Result& full() const { return results.back(); }
 };
 
-// Up to four blocks: every combination. With more of them: each block alone, then one more at a time.
+// Up to four blocks: every combination. With more of them: each block alone, then one more at a
+// time.
 std::vector<std::string> combinations(const std::vector<std::string>& blocks);
-Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& options, Pool& pool);
+Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& options,
+                    Pool& pool);
 
 struct Change {
-  size_t gained = 0, lost = 0;          // rows that only one of the two has right
-  double share = 0, standard_error = 0;  // of the difference in accuracy; paired, because both saw the same rows
+  size_t gained = 0, lost = 0;  // rows that only one of the two has right
+  double share = 0, standard_error =
+                        0;  // of the difference in accuracy; paired, because both saw the same rows
 };
 Change compare(Labels before, Labels after, Labels targets);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of a self-contained page: escaped text, pictures as data, charts. Numbers stand in real tables, with bars as decoration, so
-// that they can be read aloud, copied and printed. Colours come from the style sheet (page.cpp), which knows light, dark and paper.
+// The pieces of a self-contained page: escaped text, pictures as data, charts. Numbers stand in
+// real tables, with bars as decoration, so that they can be read aloud, copied and printed. Colours
+// come from the style sheet (page.cpp), which knows light, dark and paper.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,13 @@ struct Line {
   std::vector<double> y;  // one per x
 };
 // The chart (two lines at most have styles) and the same numbers as a table.
-std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines, std::string_view x_label, std::string_view y_label);
+std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines,
+                       std::string_view x_label, std::string_view y_label);
 
-// Points [n, 2], all those of a class one path; negative classes are left out. `names` of the classes are shown on hovering.
-std::string scatter(View<const float> points, std::span<const int64_t> classes, const std::vector<std::string>& names, std::string_view description);
+// Points [n, 2], all those of a class one path; negative classes are left out. `names` of the
+// classes are shown on hovering.
+std::string scatter(View<const float> points, std::span<const int64_t> classes,
+                    const std::vector<std::string>& names, std::string_view description);
 // The colours of scatter(), one button per class; the page's script lets it pick out a class.
 std::string legend(const std::vector<std::string>& names);
 

@@ -25,8 +25,12 @@ class Album {
   }
   std::string image(const std::string& id, size_t side, const std::string& alt) const {
     const auto found = place_.find(id);
-    if (found == place_.end()) fail(fmt::format("the store has the sample '{}', the pictures do not", id), "pictures", "give the data sets the stores were made from");
-    return fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">", html::escape(alt), html::base64(thumbnail(data_.image(found->second, decode_), side)));
+    if (found == place_.end())
+      fail(fmt::format("the store has the sample '{}', the pictures do not", id), "pictures",
+           "give the data sets the stores were made from");
+    return fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
+                       html::escape(alt),
+                       html::base64(thumbnail(data_.image(found->second, decode_), side)));
   }
 
  private:
@@ -37,19 +41,26 @@ class Album {
 
 DecodeOptions decode_options(const Store& store) {  // a picture is shown as it was extracted
   const auto settings = nlohmann::json::parse(store.manifest().spec.settings);
-  return {.exif_orientation = settings.value("exif_orientation", false), .allow_truncated = settings.value("allow_truncated", false)};
+  return {.exif_orientation = settings.value("exif_orientation", false),
+          .allow_truncated = settings.value("allow_truncated", false)};
 }
 
-std::string strip(const Evaluation& e, const Result& r, const char* name, size_t query, const Album& album, size_t shown) {
+std::string strip(const Evaluation& e, const Result& r, const char* name, size_t query,
+                  const Album& album, size_t shown) {
   constexpr size_t kSide = 76;  // twice the size on screen, for sharp ones
   const int64_t target = e.test.labels[query], predicted = r.score.votes.predicted[query];
-  std::string out = fmt::format("<h3>{}: <b class={}>{} {}</b></h3><ul class=strip>", name, predicted == target ? "up" : "down", html::escape(e.classes[size_t(predicted)]),
-                                predicted == target ? "✓" : "✕");
+  std::string out =
+      fmt::format("<h3>{}: <b class={}>{} {}</b></h3><ul class=strip>", name,
+                  predicted == target ? "up" : "down", html::escape(e.classes[size_t(predicted)]),
+                  predicted == target ? "✓" : "✕");
   for (size_t i = 0; i < std::min(shown, r.neighbours.index.cols()); ++i) {
     const size_t row = r.neighbours.index(query, i);
     const int64_t label = e.train.labels[row];
-    out += fmt::format("<li class={}>{}</li>", label == target ? "same" : "other",
-                       album.image(e.train.ids[row], kSide, fmt::format("{}, {}: {} class", e.train.ids[row], e.classes[size_t(label)], label == target ? "same" : "another")));
+    out += fmt::format(
+        "<li class={}>{}</li>", label == target ? "same" : "other",
+        album.image(e.train.ids[row], kSide,
+                    fmt::format("{}, {}: {} class", e.train.ids[row], e.classes[size_t(label)],
+                                label == target ? "same" : "another")));
   }
   return out + "</ul>";
 }
@@ -66,32 +77,46 @@ std::vector<Query> spread(const std::vector<Query>& from, size_t count) {
 std::vector<Query> choose_queries(const Evaluation& e, size_t count) {
   std::array<std::vector<Query>, 4> by_kind;
   for (size_t i = 0; i < e.test.ids.size(); ++i) {
-    const bool before = e.plain().score.votes.predicted[i] == e.test.labels[i], after = e.full().score.votes.predicted[i] == e.test.labels[i];
-    const Kind kind = after ? (before ? Kind::right : Kind::gained) : (before ? Kind::lost : Kind::wrong);
+    const bool before = e.plain().score.votes.predicted[i] == e.test.labels[i],
+               after = e.full().score.votes.predicted[i] == e.test.labels[i];
+    const Kind kind =
+        after ? (before ? Kind::right : Kind::gained) : (before ? Kind::lost : Kind::wrong);
     by_kind[size_t(kind)].push_back({i, kind});
   }
   std::vector<Query> chosen;
-  for (const auto& [first, second] : {std::pair(Kind::gained, Kind::lost), std::pair(Kind::right, Kind::wrong)}) {
+  for (const auto& [first, second] :
+       {std::pair(Kind::gained, Kind::lost), std::pair(Kind::right, Kind::wrong)}) {
     const auto &a = by_kind[size_t(first)], &b = by_kind[size_t(second)];
-    const size_t room = count - chosen.size(), from_b = std::min(b.size(), std::max(room / 2, room - std::min(room, a.size())));
-    for (const auto& part : {spread(a, room - from_b), spread(b, from_b)}) chosen.insert(chosen.end(), part.begin(), part.end());
+    const size_t room = count - chosen.size(),
+                 from_b = std::min(b.size(), std::max(room / 2, room - std::min(room, a.size())));
+    for (const auto& part : {spread(a, room - from_b), spread(b, from_b)})
+      chosen.insert(chosen.end(), part.begin(), part.end());
   }
   return chosen;
 }
 
-std::string neighbour_cards(const Evaluation& e, const Store& train, const Dataset& train_pictures, const Dataset& test_pictures, const ReportOptions& o) {
+std::string neighbour_cards(const Evaluation& e, const Store& train, const Dataset& train_pictures,
+                            const Dataset& test_pictures, const ReportOptions& o) {
   constexpr size_t kSide = 176;
   const DecodeOptions decode = decode_options(train);
   const Album train_album(train_pictures, decode), test_album(test_pictures, decode);
-  std::string out = "<p class=note>✓ and green: a neighbour of the query's class; ✕ and red: of another. Nearest first; beside the name, what the neighbours vote for. Half of the queries are gained by the "
-                    "gradients and half are lost, as far as there are any.</p><p class=filter>";
-  for (const char* show : {"all", "gained", "lost"}) out += fmt::format("<button type=button data-show={0} aria-pressed={1}>{0}</button> ", show, std::string_view(show) == "all" ? "true" : "false");
+  std::string out =
+      "<p class=note>✓ and green: a neighbour of the query's class; ✕ and red: of another. Nearest "
+      "first; beside the name, what the neighbours vote for. Half of the queries are gained by the "
+      "gradients and half are lost, as far as there are any.</p><p class=filter>";
+  for (const char* show : {"all", "gained", "lost"})
+    out += fmt::format("<button type=button data-show={0} aria-pressed={1}>{0}</button> ", show,
+                       std::string_view(show) == "all" ? "true" : "false");
   out += "</p><div class=cards>";
   for (const Query& q : choose_queries(e, o.queries)) {
     const std::string& name = e.classes[size_t(e.test.labels[q.row])];
-    out += fmt::format("<div class=card data-kind={}><div class=query>{}<strong>{}</strong>{}</div><div>", kKindNames[size_t(q.kind)],
-                       test_album.image(e.test.ids[q.row], kSide, "query " + e.test.ids[q.row]), html::escape(name), html::escape(e.test.ids[q.row]));
-    out += strip(e, e.plain(), "embedding", q.row, train_album, o.shown_neighbours) + strip(e, e.full(), "with gradients", q.row, train_album, o.shown_neighbours);
+    out += fmt::format(
+        "<div class=card data-kind={}><div class=query>{}<strong>{}</strong>{}</div><div>",
+        kKindNames[size_t(q.kind)],
+        test_album.image(e.test.ids[q.row], kSide, "query " + e.test.ids[q.row]),
+        html::escape(name), html::escape(e.test.ids[q.row]));
+    out += strip(e, e.plain(), "embedding", q.row, train_album, o.shown_neighbours) +
+           strip(e, e.full(), "with gradients", q.row, train_album, o.shown_neighbours);
     out += "</div></div>";
   }
   return out + "</div>";

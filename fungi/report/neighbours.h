@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test pictures with their nearest training pictures, by the first block and by the full combination.
+// Test pictures with their nearest training pictures, by the first block and by the full
+// combination.
 #pragma once
 
 #include <string>
@@ -9,18 +10,25 @@
 
 namespace fungi::report {
 
-enum class Kind { gained, lost, right, wrong };  // right only with gradients, only without, with both, with neither
+enum class Kind {
+  gained,
+  lost,
+  right,
+  wrong
+};  // right only with gradients, only without, with both, with neither
 
 struct Query {
   size_t row = 0;
   Kind kind = Kind::gained;
 };
 
-// Where the two disagree is where the gradients matter: half of the queries gained, half lost, as far as there are any; the rest
-// from rows on which they agree. Evenly spread over the test rows, so that all classes have a chance.
+// Where the two disagree is where the gradients matter: half of the queries gained, half lost, as
+// far as there are any; the rest from rows on which they agree. Evenly spread over the test rows,
+// so that all classes have a chance.
 std::vector<Query> choose_queries(const Evaluation& evaluation, size_t count);
 
-std::string neighbour_cards(const Evaluation& evaluation, const Store& train, const Dataset& train_pictures, const Dataset& test_pictures,
+std::string neighbour_cards(const Evaluation& evaluation, const Store& train,
+                            const Dataset& train_pictures, const Dataset& test_pictures,
                             const ReportOptions& options);
 
 }  // namespace fungi::report

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The style and the script of the page. The script is a convenience: without it everything is there to read.
+// The style and the script of the page. The script is a convenience: without it everything is there
+// to read.
 #include <fmt/format.h>
 
 #include "fungi/report/html.h"
@@ -77,11 +78,14 @@ constexpr const char* kScript = R"js(
 }  // namespace
 
 std::string page(std::string_view title, std::string_view body) {
-  // The policy makes "self-contained" a promise the browser keeps: nothing can be loaded from anywhere.
+  // The policy makes "self-contained" a promise the browser keeps: nothing can be loaded from
+  // anywhere.
   return fmt::format(
       "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">"
-      "<meta name=viewport content=\"width=device-width,initial-scale=1\"><link rel=icon href=\"data:,\"><title>{}</title><style>{}</style></head>\n"
+      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; img-src data:; "
+      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">"
+      "<meta name=viewport content=\"width=device-width,initial-scale=1\"><link rel=icon "
+      "href=\"data:,\"><title>{}</title><style>{}</style></head>\n"
       "<body><main>{}</main><script>{}</script></body></html>\n",
       escape(title), kStyle, body, kScript);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gradients add, on one page: accuracy of every combination, per-class gains and losses, CKA between blocks, a few-shot curve,
-// neighbours side by side, a 2-D map, the settings. Self-contained HTML.
+// What the gradients add, on one page: accuracy of every combination, per-class gains and losses,
+// CKA between blocks, a few-shot curve, neighbours side by side, a 2-D map, the settings.
+// Self-contained HTML.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +17,14 @@ namespace fungi {
 struct ReportOptions {
   size_t k = 20;
   size_t pca = 512;
-  size_t queries = 12;           // shown with their neighbours
+  size_t queries = 12;  // shown with their neighbours
   size_t shown_neighbours = 8;
   size_t memory_limit = default_memory_limit();  // rows beyond this go to a scratch file
 };
 
-// Pictures are optional; without them the neighbours are left out. They must be the data sets the stores were made from.
-std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures, const Dataset* test_pictures,
-                        const ReportOptions& options, Pool& pool);
+// Pictures are optional; without them the neighbours are left out. They must be the data sets the
+// stores were made from.
+std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
+                        const Dataset* test_pictures, const ReportOptions& options, Pool& pool);
 
 }  // namespace fungi

@@ -21,20 +21,30 @@ using search::Numbers;
 constexpr std::string_view kUnfinished = "unfinished";  // there while a folder is being written
 
 // Everything a folder may hold, of every kind of index.
-constexpr std::string_view kFiles[] = {kUnfinished, "index.json",   "vectors.npy", "links.npy",   "upper_start.npy", "upper.npy", "entry.npy",   "centres.npy", "offsets.npy",
-                                  "numbers.npy", "pca.npz",     "store.json", "ids.npy",         "id_ends.npy", "labels.npy", "features.json"};
+constexpr std::string_view kFiles[] = {
+    kUnfinished, "index.json",  "vectors.npy", "links.npy",    "upper_start.npy", "upper.npy",
+    "entry.npy", "centres.npy", "offsets.npy", "numbers.npy",  "pca.npz",         "store.json",
+    "ids.npy",   "id_ends.npy", "labels.npy",  "features.json"};
 
-// Takes the folder for a new index. What was there is ours to replace only if it is an index, or what a killed build left of one,
-// and nothing besides.
+// Takes the folder for a new index. What was there is ours to replace only if it is an index, or
+// what a killed build left of one, and nothing besides.
 void take_folder(const fs::path& folder) {
   fs::create_directories(folder);
-  const bool ours = fs::is_empty(folder) || fs::exists(folder / "index.json") || fs::exists(folder / kUnfinished);
+  const bool ours =
+      fs::is_empty(folder) || fs::exists(folder / "index.json") || fs::exists(folder / kUnfinished);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    const fs::path name = entry.path().extension() == store::kTemporary ? entry.path().stem() : entry.path().filename();
-    const bool known = name == store::kState || std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
-    if (!ours || !known) fail(fmt::format("the folder holds other files than those of an index: {}", entry.path().filename().string()), folder.string(), "choose another folder");
+    const fs::path name = entry.path().extension() == store::kTemporary ? entry.path().stem()
+                                                                        : entry.path().filename();
+    const bool known = name == store::kState ||
+                       std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+    if (!ours || !known)
+      fail(fmt::format("the folder holds other files than those of an index: {}",
+                       entry.path().filename().string()),
+           folder.string(), "choose another folder");
   }
-  if (!std::ofstream(folder / kUnfinished)) fail("cannot be written", (folder / kUnfinished).string(), "check the folder and the free space");
+  if (!std::ofstream(folder / kUnfinished))
+    fail("cannot be written", (folder / kUnfinished).string(),
+         "check the folder and the free space");
   for (const std::string_view file : kFiles)
     if (file != kUnfinished) fs::remove(folder / file);
   fs::remove_all(folder / store::kState);
@@ -44,7 +54,8 @@ void take_folder(const fs::path& folder) {
 }  // namespace
 
 struct FeatureIndex::State {
-  Matrix<float> rows;  // when built here: the exact kind borrows them, and recall() compares with them
+  Matrix<float>
+      rows;  // when built here: the exact kind borrows them, and recall() compares with them
   std::optional<Index> index;
   Reduction reduction;
   ExtractionRecord record;
@@ -54,7 +65,8 @@ struct FeatureIndex::State {
   std::string_view id(size_t row) const {
     const View<const int64_t> ends = id_ends->view();
     const int64_t begin = row ? ends(row - 1, 0) : 0, end = ends(row, 0);
-    if (begin < 0 || end < begin || size_t(end) > ids->view().rows) fail("expected ascending ends of ids within ids.npy", record.place, "build the index again");
+    if (begin < 0 || end < begin || size_t(end) > ids->view().rows)
+      fail("expected ascending ends of ids within ids.npy", record.place, "build the index again");
     return {reinterpret_cast<const char*>(ids->view().data) + begin, size_t(end - begin)};
   }
 };
@@ -82,14 +94,19 @@ std::optional<size_t> FeatureIndex::find(std::string_view id) const {
   return std::nullopt;
 }
 
-FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& options, Pool& pool) {
-  if (store.rows() == 0) fail("expected rows to build an index of, found none", store.folder().string(), "extract some images first");
+FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& options,
+                                 Pool& pool) {
+  if (store.rows() == 0)
+    fail("expected rows to build an index of, found none", store.folder().string(),
+         "extract some images first");
   FeatureIndex built;
   State& s = *built.state_;
   s.record = extraction_record(store);
   s.reduction = Reduction::fit(store, options.features, options.pca, pool);
   s.rows = Matrix<float>(store.rows(), s.reduction.output_width());
-  s.reduction.each_part(store, pool, [&](size_t first, View<const float> part) { std::copy_n(part.data, part.rows * part.cols, s.rows.row(first)); });
+  s.reduction.each_part(store, pool, [&](size_t first, View<const float> part) {
+    std::copy_n(part.data, part.rows * part.cols, s.rows.row(first));
+  });
   s.index = Index::build(s.rows, options.index, pool);
 
   size_t bytes = 0;
@@ -102,7 +119,8 @@ FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& 
     ends(i, 0) = int64_t(end += store.ids()[i].size());
     labels(i, 0) = store.labels()[i];
   }
-  s.ids.emplace(std::move(ids)), s.id_ends.emplace(std::move(ends)), s.labels.emplace(std::move(labels));
+  s.ids.emplace(std::move(ids)), s.id_ends.emplace(std::move(ends)),
+      s.labels.emplace(std::move(labels));
   return built;
 }
 
@@ -110,7 +128,9 @@ void FeatureIndex::save(const fs::path& folder) const {
   const State& s = *state_;
   store::guarded([&] { take_folder(folder); });
   s.reduction.save(folder);
-  for (const NamedMatrix& m : s.record.state) write_file_atomically(folder / store::state_file(m.name), store::block_bytes(m.values, StoreType::float32));
+  for (const NamedMatrix& m : s.record.state)
+    write_file_atomically(folder / store::state_file(m.name),
+                          store::block_bytes(m.values, StoreType::float32));
   write_npy(folder / "ids.npy", npy_array(s.ids->view().data, {s.ids->view().rows}));
   write_npy(folder / "id_ends.npy", npy_array(s.id_ends->view().data, {s.id_ends->view().rows}));
   write_npy(folder / "labels.npy", npy_array(s.labels->view().data, {s.labels->view().rows}));
@@ -129,14 +149,19 @@ FeatureIndex FeatureIndex::open(const fs::path& folder) {
   s.labels.emplace(NpyFile::open(folder / "labels.npy"));
   const size_t rows = s.index->rows();
   search::require_array(s.ids->view().cols == 1, folder / "ids.npy", "one column of bytes");
-  search::require_array(s.id_ends->view().rows == rows && s.id_ends->view().cols == 1, folder / "id_ends.npy", "one number per vector");
-  search::require_array(s.labels->view().rows == rows && s.labels->view().cols == 1, folder / "labels.npy", "one number per vector");
+  search::require_array(s.id_ends->view().rows == rows && s.id_ends->view().cols == 1,
+                        folder / "id_ends.npy", "one number per vector");
+  search::require_array(s.labels->view().rows == rows && s.labels->view().cols == 1,
+                        folder / "labels.npy", "one number per vector");
   if (s.index->width() != s.reduction.output_width())
-    fail(fmt::format("expected vectors of {} columns as features.json has it, found {}", s.reduction.output_width(), s.index->width()), (folder / "vectors.npy").string(), "build the index again");
+    fail(fmt::format("expected vectors of {} columns as features.json has it, found {}",
+                     s.reduction.output_width(), s.index->width()),
+         (folder / "vectors.npy").string(), "build the index again");
   return opened;
 }
 
-double FeatureIndex::recall(size_t k, size_t sample, Pool& pool, const SearchOptions& options) const {
+double FeatureIndex::recall(size_t k, size_t sample, Pool& pool,
+                            const SearchOptions& options) const {
   const State& s = *state_;
   const size_t rows = s.index->rows(), count = std::min(sample, rows);
   k = std::min(k, rows - 1);
@@ -152,28 +177,34 @@ bool is_index(const fs::path& folder) {
   return fs::is_regular_file(folder / "index.json", ignored);
 }
 
-Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries, size_t k, Metric metric, Pool& pool) {
-  if (k == 0 || k > store.rows()) fail(fmt::format("expected k from 1 to {} rows, found k = {}", store.rows(), k), store.folder().string(), "use another k");
+Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries,
+                        size_t k, Metric metric, Pool& pool) {
+  if (k == 0 || k > store.rows())
+    fail(fmt::format("expected k from 1 to {} rows, found k = {}", store.rows(), k),
+         store.folder().string(), "use another k");
   struct Found {
     double value;
     uint32_t row;
   };
   std::vector<std::vector<Found>> best(queries.rows);
   const auto nearer = [&](const Found& x, const Found& y) {
-    if (x.value != y.value) return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
+    if (x.value != y.value)
+      return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
     return x.row < y.row;
   };
   reduction.each_part(store, pool, [&](size_t first, View<const float> part) {
     const Neighbours found = knn(part, queries, std::min(k, part.rows), pool, {.metric = metric});
     for (size_t q = 0; q < queries.rows; ++q) {
-      for (size_t b = 0; b < found.index.cols(); ++b) best[q].push_back({found.value(q, b), uint32_t(first + found.index(q, b))});
+      for (size_t b = 0; b < found.index.cols(); ++b)
+        best[q].push_back({found.value(q, b), uint32_t(first + found.index(q, b))});
       std::sort(best[q].begin(), best[q].end(), nearer);
       if (best[q].size() > k) best[q].resize(k);
     }
   });
   Neighbours out{Matrix<uint32_t>(queries.rows, k), Matrix<double>(queries.rows, k)};
   for (size_t q = 0; q < queries.rows; ++q)
-    for (size_t b = 0; b < k; ++b) out.index(q, b) = best[q][b].row, out.value(q, b) = best[q][b].value;
+    for (size_t b = 0; b < k; ++b)
+      out.index(q, b) = best[q][b].row, out.value(q, b) = best[q][b].value;
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An index of a store, with all that a search needs besides the rows: which blocks they were made of, the PCA, ids and labels,
-// and the record from which the extractor is rebuilt for query images. The folder (docs/formats.md) stands alone: the store may
-// grow, move or go. Const, safe to share.
+// An index of a store, with all that a search needs besides the rows: which blocks they were made
+// of, the PCA, ids and labels, and the record from which the extractor is rebuilt for query images.
+// The folder (docs/formats.md) stands alone: the store may grow, move or go. Const, safe to share.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,8 @@ struct FeatureIndexOptions {
 class FeatureIndex {
  public:
   static FeatureIndex build(const Store& store, const FeatureIndexOptions& options, Pool& pool);
-  static FeatureIndex open(const std::filesystem::path& folder);  // maps vectors, graph, ids and labels
+  static FeatureIndex open(
+      const std::filesystem::path& folder);  // maps vectors, graph, ids and labels
   // Replaces an index that is there; a folder with anything else in it is an Error.
   void save(const std::filesystem::path& folder) const;
 
@@ -32,12 +33,13 @@ class FeatureIndex {
   const Reduction& reduction() const;
   const ExtractionRecord& record() const;
   std::string id(size_t row) const;
-  int64_t label(size_t row) const;            // -1: none
-  std::string class_name(size_t row) const;   // empty when the row has no label
+  int64_t label(size_t row) const;           // -1: none
+  std::string class_name(size_t row) const;  // empty when the row has no label
   std::optional<size_t> find(std::string_view id) const;
 
-  // Share of the k true neighbours that the index finds, over `sample` of its rows at equal distances; a row is never counted
-  // as its own neighbour. 1 for the exact kind, without looking. k and sample are lowered to what the rows allow.
+  // Share of the k true neighbours that the index finds, over `sample` of its rows at equal
+  // distances; a row is never counted as its own neighbour. 1 for the exact kind, without looking.
+  // k and sample are lowered to what the rows allow.
   double recall(size_t k, size_t sample, Pool& pool, const SearchOptions& options = {}) const;
 
  private:
@@ -49,7 +51,9 @@ class FeatureIndex {
 // True when the folder holds an index.json.
 bool is_index(const std::filesystem::path& folder);
 
-// The k nearest rows of a store itself, exactly; it is read in parts and may be larger than memory. Equal values by smaller row.
-Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries, size_t k, Metric metric, Pool& pool);
+// The k nearest rows of a store itself, exactly; it is read in parts and may be larger than memory.
+// Equal values by smaller row.
+Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries,
+                        size_t k, Metric metric, Pool& pool);
 
 }  // namespace fungi

@@ -15,7 +15,7 @@ namespace fungi {
 struct Index::Body {
   Body(IndexKind kind_, Metric metric_) : kind(kind_), metric(metric_) {}
   virtual ~Body() = default;
-  virtual View<const float> vectors() const = 0;  // in the order of the file
+  virtual View<const float> vectors() const = 0;          // in the order of the file
   virtual size_t place(size_t row) const { return row; }  // of a row in vectors()
   virtual void save_arrays(const std::filesystem::path& folder) const = 0;
   virtual Neighbours search(View<const float> queries, size_t k, Pool& pool,

@@ -32,7 +32,8 @@ TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
 
 TEST(CommandLine, InfoSaysWhatIsChosen) {
   const auto info = nlohmann::json::parse(run_fungi("info --json").out);
-  for (const char* key : {"cpu", "physical_cores", "isa", "precision", "kernel", "supported"}) EXPECT_TRUE(info.contains(key)) << key;
+  for (const char* key : {"cpu", "physical_cores", "isa", "precision", "kernel", "supported"})
+    EXPECT_TRUE(info.contains(key)) << key;
   const auto forced = nlohmann::json::parse(run_fungi("info --json", "FUNGI_ISA=generic").out);
   EXPECT_EQ(forced["isa"], "generic");
   const Outcome unknown = run_fungi("info", "FUNGI_ISA=mmx");
@@ -46,25 +47,33 @@ TEST(CommandLine, ModelsAndInspect) {
   EXPECT_EQ(facts["format"], "safetensors");
   EXPECT_EQ(facts["architecture"]["width"], "32");
   EXPECT_EQ(facts["architecture"]["heads"], "4");
-  const Outcome ambiguous = run_fungi("inspect " FUNGI_GOLDEN_DIR "/backbone/openai_clip/model.pt --set heads=2");
+  const Outcome ambiguous =
+      run_fungi("inspect " FUNGI_GOLDEN_DIR "/backbone/openai_clip/model.pt --set heads=2");
   EXPECT_EQ(ambiguous.status, 1);
-  EXPECT_NE(ambiguous.err.find("quick_gelu"), std::string::npos) << "must name the choices: " << ambiguous.err;
+  EXPECT_NE(ambiguous.err.find("quick_gelu"), std::string::npos)
+      << "must name the choices: " << ambiguous.err;
   const Outcome missing = run_fungi("inspect no/such/file.safetensors");
   EXPECT_EQ(missing.status, 1);
   EXPECT_NE(missing.err.find("no/such/file.safetensors"), std::string::npos);
 }
 
 TEST(CommandLine, BenchPrintsOneObject) {
-  for (const char* objectives : {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:patch_count=1,negatives=2"}) {
-    const Outcome o = run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") + objectives);
+  for (const char* objectives :
+       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:patch_count=1,negatives=2"}) {
+    const Outcome o =
+        run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") +
+                  objectives);
     ASSERT_EQ(o.status, 0) << o.err;
     const auto json = nlohmann::json::parse(o.out);
-    for (const char* key : {"samples_per_second", "peak_gflops", "share_of_peak", "peak_rss_mb", "isa", "precision", "threads"}) EXPECT_TRUE(json.contains(key)) << key;
+    for (const char* key : {"samples_per_second", "peak_gflops", "share_of_peak", "peak_rss_mb",
+                            "isa", "precision", "threads"})
+      EXPECT_TRUE(json.contains(key)) << key;
     EXPECT_GT(json["samples_per_second"], 0);
     EXPECT_GT(json["share_of_peak"], 0);
   }
   EXPECT_EQ(run_fungi("bench -m vit_enormous").status, 1);
-  EXPECT_NE(run_fungi("bench -m vit_tiny_patch16_224 --objectives none kl").err.find("none alone"), std::string::npos);
+  EXPECT_NE(run_fungi("bench -m vit_tiny_patch16_224 --objectives none kl").err.find("none alone"),
+            std::string::npos);
   for (const char* k : {"0", "-1", "many", "1.5"}) {
     const Outcome wrong = run_fungi(std::string("knn a b -k ") + k);
     EXPECT_EQ(wrong.status, 2) << k;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi extract as a user runs it: resume after kill -9 to the last byte, grown folders, bad files, mismatches, Ctrl-C.
+// fungi extract as a user runs it: resume after kill -9 to the last byte, grown folders, bad files,
+// mismatches, Ctrl-C.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,14 +19,19 @@ using test::Outcome;
 using test::run_fungi;
 using test::write_idx;
 
-const std::string kModel = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
-const std::string kObjectives = "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
+const std::string kModel =
+    " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
+const std::string kObjectives =
+    "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
 
 std::string command(const fs::path& data, const fs::path& store, const std::string& more = "") {
-  return "extract " + data.string() + kModel + kObjectives + "--shard 4 -j 2 -o " + store.string() + " " + more;
+  return "extract " + data.string() + kModel + kObjectives + "--shard 4 -j 2 -o " + store.string() +
+         " " + more;
 }
 
-std::map<std::string, std::string> store_bytes(const fs::path& store) { return test::contents(store); }
+std::map<std::string, std::string> store_bytes(const fs::path& store) {
+  return test::contents(store);
+}
 
 TEST(Extract, WritesAStoreThatSaysWhatItIs) {
   const test::TemporaryFolder folder;
@@ -39,7 +45,8 @@ TEST(Extract, WritesAStoreThatSaysWhatItIs) {
   const auto result = nlohmann::json::parse(run.out);
   EXPECT_EQ(result["rows"], 10);
   EXPECT_TRUE(result["complete"]);
-  for (const char* file : {"manifest.json", "embedding-00000.npy", "kl-00002.npy", "dino-00000.npy", "simclr-00001.npy", "rows-00000.jsonl", "state/simclr-negatives.npy"})
+  for (const char* file : {"manifest.json", "embedding-00000.npy", "kl-00002.npy", "dino-00000.npy",
+                           "simclr-00001.npy", "rows-00000.jsonl", "state/simclr-negatives.npy"})
     EXPECT_TRUE(fs::exists(folder / "store" / file)) << file;
   const Outcome again = run_fungi(command(folder / "data", folder / "store", "--json"));
   EXPECT_EQ(nlohmann::json::parse(again.out)["computed"], 0);
@@ -63,7 +70,8 @@ TEST(Extract, AGrownFolderAddsOnlyWhatIsNew) {
   write_idx(folder / "data", 8);
   ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
   write_idx(folder / "data", 11);
-  const auto grown = nlohmann::json::parse(run_fungi(command(folder / "data", folder / "store", "--json")).out);
+  const auto grown =
+      nlohmann::json::parse(run_fungi(command(folder / "data", folder / "store", "--json")).out);
   EXPECT_EQ(grown["computed"], 3);
   EXPECT_EQ(grown["rows"], 11);
 }
@@ -80,14 +88,16 @@ TEST(Extract, LikeUsesTheSameStateAndRefusesAMismatch) {
   const Outcome other = run_fungi(command(folder / "test", folder / "c", like + " --seed 7"));
   EXPECT_EQ(other.status, 1);
   EXPECT_NE(other.err.find("seed"), std::string::npos) << other.err;
-  EXPECT_EQ(run_fungi(command(folder / "train", folder / "a", "--seed 7")).status, 1) << "resuming with other settings";
+  EXPECT_EQ(run_fungi(command(folder / "train", folder / "a", "--seed 7")).status, 1)
+      << "resuming with other settings";
 }
 
 TEST(Extract, BadFilesAreRecordedAndSkipped) {
   const test::TemporaryFolder folder;
   fs::create_directories(folder / "data/a");
   for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/input/images"))
-    if (entry.path().extension() == ".jpg" && entry.file_size() < 20000) fs::copy(entry.path(), folder / "data/a");
+    if (entry.path().extension() == ".jpg" && entry.file_size() < 20000)
+      fs::copy(entry.path(), folder / "data/a");
   std::ofstream(folder / "data/a/zz-empty.jpg");
   std::ofstream(folder / "data/a/zz-text.png") << "this is no picture";
   const std::string base = "extract " + (folder / "data").string() + kModel + "--objectives kl -o ";
@@ -100,7 +110,8 @@ TEST(Extract, BadFilesAreRecordedAndSkipped) {
   const Outcome strict = run_fungi(base + (folder / "strict").string() + " --strict");
   EXPECT_EQ(strict.status, 1);
   EXPECT_NE(strict.err.find("a/"), std::string::npos) << "must name the file: " << strict.err;
-  EXPECT_EQ(run_fungi(base + (folder / "strict").string() + " --strict").status, 1) << "a recorded failure still stops --strict";
+  EXPECT_EQ(run_fungi(base + (folder / "strict").string() + " --strict").status, 1)
+      << "a recorded failure still stops --strict";
 }
 
 TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
@@ -108,12 +119,17 @@ TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
   write_idx(folder / "data", 3);
   auto run = [&](const std::string& model, const std::string& preset) {
     const fs::path store = folder / (preset + model.substr(0, 4));
-    const Outcome outcome = run_fungi("extract " + (folder / "data").string() + " -m " FUNGI_GOLDEN_DIR "/backbone/" + model + " --objectives kl --preset " + preset + " -o " + store.string());
+    const Outcome outcome =
+        run_fungi("extract " + (folder / "data").string() + " -m " FUNGI_GOLDEN_DIR "/backbone/" +
+                  model + " --objectives kl --preset " + preset + " -o " + store.string());
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return std::array{test::read_text(store / "embedding-00000.npy"), test::read_text(store / "kl-00000.npy"), test::read_text(store / "manifest.json")};
+    return std::array{test::read_text(store / "embedding-00000.npy"),
+                      test::read_text(store / "kl-00000.npy"),
+                      test::read_text(store / "manifest.json")};
   };
   // KL is the same in both presets but for this.
-  const auto native = run("torchvision_vit/model.pth --set heads=2", "native"), paper = run("torchvision_vit/model.pth --set heads=2", "paper");
+  const auto native = run("torchvision_vit/model.pth --set heads=2", "native"),
+             paper = run("torchvision_vit/model.pth --set heads=2", "paper");
   EXPECT_EQ(native[0], paper[0]);
   EXPECT_NE(native[1], paper[1]);
   EXPECT_NE(paper[2].find("norm1"), std::string::npos);
@@ -123,11 +139,13 @@ TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
 TEST(Extract, CtrlCSavesAndExits130) {
   const test::TemporaryFolder folder;
   Outcome stopped;
-  for (size_t pictures = 160; pictures <= 40960; pictures *= 4) {  // as many as keep this machine busy until the signal comes
+  for (size_t pictures = 160; pictures <= 40960;
+       pictures *= 4) {  // as many as keep this machine busy until the signal comes
     fs::remove_all(folder / "data");
     fs::remove_all(folder / "store");
     write_idx(folder / "data", pictures);
-    stopped = run_fungi(command(folder / "data", folder / "store"), "timeout --preserve-status -s INT 0.3");
+    stopped = run_fungi(command(folder / "data", folder / "store"),
+                        "timeout --preserve-status -s INT 0.3");
     if (stopped.status != 0) break;
   }
   ASSERT_EQ(stopped.status, 130) << stopped.err;
@@ -139,13 +157,22 @@ TEST(Extract, CtrlCSavesAndExits130) {
 TEST(Extract, ClearRefusals) {
   const test::TemporaryFolder folder;
   fs::create_directories(folder / "empty");
-  EXPECT_EQ(run_fungi("extract " + (folder / "empty").string() + kModel + "-o " + (folder / "s").string()).status, 1);
-  EXPECT_EQ(run_fungi("extract /no/such/folder" + kModel + "-o " + (folder / "s").string()).status, 1);
+  EXPECT_EQ(
+      run_fungi("extract " + (folder / "empty").string() + kModel + "-o " + (folder / "s").string())
+          .status,
+      1);
+  EXPECT_EQ(run_fungi("extract /no/such/folder" + kModel + "-o " + (folder / "s").string()).status,
+            1);
   write_idx(folder / "data", 3);
-  const Outcome objective = run_fungi("extract " + (folder / "data").string() + kModel + "--objectives klm -o " + (folder / "s").string());
+  const Outcome objective = run_fungi("extract " + (folder / "data").string() + kModel +
+                                      "--objectives klm -o " + (folder / "s").string());
   EXPECT_EQ(objective.status, 1);
-  EXPECT_NE(objective.err.find("simclr"), std::string::npos) << "must name the choices: " << objective.err;
-  EXPECT_EQ(run_fungi("extract " + (folder / "data").string() + kModel + "--objectives kl -o /proc/nope").status, 1);
+  EXPECT_NE(objective.err.find("simclr"), std::string::npos)
+      << "must name the choices: " << objective.err;
+  EXPECT_EQ(
+      run_fungi("extract " + (folder / "data").string() + kModel + "--objectives kl -o /proc/nope")
+          .status,
+      1);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi extract when things go wrong, as a user meets it: bad pictures of every kind, replaced files, a full disk, missing
-// permissions, another model. Each time: a clear outcome, an exit status, nothing lost, and the command goes on when repeated.
+// fungi extract when things go wrong, as a user meets it: bad pictures of every kind, replaced
+// files, a full disk, missing permissions, another model. Each time: a clear outcome, an exit
+// status, nothing lost, and the command goes on when repeated.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,8 +19,11 @@ using test::run_fungi;
 const fs::path kImages = FUNGI_GOLDEN_DIR "/input/images";
 const std::string kGolden = FUNGI_GOLDEN_DIR "/backbone/";
 
-std::string command(const fs::path& data, const fs::path& store, const std::string& more = "", const std::string& model = "timm_vit") {
-  return "extract " + data.string() + " -m " + kGolden + model + "/model.safetensors --set heads=4 --objectives kl:width=8 --shard 4 -j 2 -o " + store.string() + " " + more;
+std::string command(const fs::path& data, const fs::path& store, const std::string& more = "",
+                    const std::string& model = "timm_vit") {
+  return "extract " + data.string() + " -m " + kGolden + model +
+         "/model.safetensors --set heads=4 --objectives kl:width=8 --shard 4 -j 2 -o " +
+         store.string() + " " + more;
 }
 
 std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
@@ -35,11 +39,16 @@ std::string png_chunk(const std::string& type_and_data) {
 
 // An 8-bit grey PNG, all black, of which only so many rows are there.
 std::string png(uint32_t width, uint32_t height, size_t rows_there) {
-  std::string file = "\x89PNG\r\n\x1a\n" + png_chunk("IHDR" + big_endian(width) + big_endian(height) + std::string("\x08\0\0\0\0", 5));
-  const std::string rows((width + 1) * rows_there, '\0');  // one stored block of deflate holds up to 65535 bytes
+  std::string file =
+      "\x89PNG\r\n\x1a\n" +
+      png_chunk("IHDR" + big_endian(width) + big_endian(height) + std::string("\x08\0\0\0\0", 5));
+  const std::string rows((width + 1) * rows_there,
+                         '\0');  // one stored block of deflate holds up to 65535 bytes
   const auto n = uint16_t(rows.size());
   const uint32_t adler = uint32_t(rows.size() % 65521) << 16 | 1;
-  file += png_chunk("IDAT\x78\x01\x01" + std::string{char(n), char(n >> 8), char(~n), char(~n >> 8)} + rows + big_endian(adler));
+  file +=
+      png_chunk("IDAT\x78\x01\x01" + std::string{char(n), char(n >> 8), char(~n), char(~n >> 8)} +
+                rows + big_endian(adler));
   return file + png_chunk("IEND");
 }
 
@@ -58,7 +67,8 @@ void write(const fs::path& file, const std::string& bytes) {
 
 // Six good pictures in two classes.
 void write_pictures(const fs::path& folder) {
-  for (const char* name : {"a/filtered.png", "a/grey.jpg", "a/rgb8.png", "b/grey8.png", "b/exif_1.jpg", "b/lossy.webp"})
+  for (const char* name : {"a/filtered.png", "a/grey.jpg", "a/rgb8.png", "b/grey8.png",
+                           "b/exif_1.jpg", "b/lossy.webp"})
     write(folder / name, test::read_text(kImages / fs::path(name).filename()));
 }
 
@@ -81,15 +91,17 @@ TEST(ExtractTrouble, EveryKindOfBadPictureIsRecordedAndTriedAgainWhenReplaced) {
   struct Bad {
     std::string bytes, stage, reason;
   };
-  const std::map<std::string, Bad> bad = {{"a/corrupt.jpg", {corrupt, "decode", "JPEG file"}},
-                                          {"a/cut.jpg", {test::read_text(kImages / "cut.jpg"), "decode", "truncated"}},
-                                          {"a/empty.png", {"", "decode", "0 bytes"}},
-                                          {"a/header.png", {png(1, 1, 0), "decode", "PNG file"}},
-                                          {"b/huge.jpg", {resized_jpeg(30000, 30000), "decode", "30000x30000 pixels exceeds the limit"}},
-                                          {"b/huge.png", {png(30000, 30000, 1), "decode", "30000x30000 pixels exceeds the limit"}},
-                                          {"b/nothing.jpg", {resized_jpeg(0, 0), "decode", "JPEG file"}},
-                                          {"b/nothing.png", {png(0, 0, 0), "decode", "PNG file"}},
-                                          {"b/slim.png", {png(1, 5000, 5000), "view", "1x5000 pixels"}}};
+  const std::map<std::string, Bad> bad = {
+      {"a/corrupt.jpg", {corrupt, "decode", "JPEG file"}},
+      {"a/cut.jpg", {test::read_text(kImages / "cut.jpg"), "decode", "truncated"}},
+      {"a/empty.png", {"", "decode", "0 bytes"}},
+      {"a/header.png", {png(1, 1, 0), "decode", "PNG file"}},
+      {"b/huge.jpg",
+       {resized_jpeg(30000, 30000), "decode", "30000x30000 pixels exceeds the limit"}},
+      {"b/huge.png", {png(30000, 30000, 1), "decode", "30000x30000 pixels exceeds the limit"}},
+      {"b/nothing.jpg", {resized_jpeg(0, 0), "decode", "JPEG file"}},
+      {"b/nothing.png", {png(0, 0, 0), "decode", "PNG file"}},
+      {"b/slim.png", {png(1, 5000, 5000), "view", "1x5000 pixels"}}};
   for (const auto& [name, b] : bad) write(folder / "data" / name, b.bytes);
   const Outcome run = run_fungi(command(folder / "data", folder / "store", "--json"));
   ASSERT_EQ(run.status, 3) << run.err;
@@ -98,7 +110,8 @@ TEST(ExtractTrouble, EveryKindOfBadPictureIsRecordedAndTriedAgainWhenReplaced) {
   ASSERT_EQ(recorded.size(), bad.size());
   for (const auto& [name, b] : bad) {
     EXPECT_EQ(recorded.at(name).first, b.stage) << name;
-    EXPECT_NE(recorded.at(name).second.find(b.reason), std::string::npos) << name << ": " << recorded.at(name).second;
+    EXPECT_NE(recorded.at(name).second.find(b.reason), std::string::npos)
+        << name << ": " << recorded.at(name).second;
   }
   const Outcome again = run_fungi(command(folder / "data", folder / "store", "--json"));
   EXPECT_EQ(again.status, 3);
@@ -120,7 +133,8 @@ TEST(ExtractTrouble, AReplacedPictureIsComputedAgain) {
   const Outcome run = run_fungi(command(folder / "data", folder / "store", "--json"));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out)["computed"], 1);
-  fs::copy(folder / "data", folder / "copy", fs::copy_options::recursive);  // other times, same store
+  fs::copy(folder / "data", folder / "copy",
+           fs::copy_options::recursive);  // other times, same store
   ASSERT_EQ(run_fungi(command(folder / "copy", folder / "fresh")).status, 0);
   EXPECT_EQ(test::contents(folder / "store"), test::contents(folder / "fresh"));
 }
@@ -145,19 +159,24 @@ void expect_full_disk(const Outcome& full, const fs::path& store, const std::str
 }
 
 TEST(ExtractTrouble, AFullDiskLosesNothing) {
-  if (std::system("unshare -rm true 2>/dev/null") != 0) GTEST_SKIP() << "a small file system needs 'unshare -rm' to mount it";
+  if (std::system("unshare -rm true 2>/dev/null") != 0)
+    GTEST_SKIP() << "a small file system needs 'unshare -rm' to mount it";
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
   const fs::path small = folder / "small", store = small / "store", saved = folder / "saved";
   fs::create_directories(small);
   ASSERT_EQ(run_fungi(command(folder / "data", folder / "whole")).status, 0);
-  size_t full = 0, survived = 0;  // how often the disk was full, and how often the first shard was there by then
+  size_t full = 0,
+         survived =
+             0;  // how often the disk was full, and how often the first shard was there by then
   for (long pages = 1;; ++pages, ++full) {
     ASSERT_LT(pages, 64) << "even a large disk is full";
     // The file system goes with its name space: what it holds is copied out before.
     const std::string size = std::to_string(pages * ::sysconf(_SC_PAGESIZE));
-    const std::string script = "unshare -rm sh -c 'mount -t tmpfs -o size=" + size + " tmpfs " + small.string() + " && { \"$0\" \"$@\"; s=$?; rm -rf " + saved.string() +
-                               "; mkdir " + saved.string() + "; cp -r " + small.string() + "/. " + saved.string() + "; exit $s; }'";
+    const std::string script = "unshare -rm sh -c 'mount -t tmpfs -o size=" + size + " tmpfs " +
+                               small.string() + " && { \"$0\" \"$@\"; s=$?; rm -rf " +
+                               saved.string() + "; mkdir " + saved.string() + "; cp -r " +
+                               small.string() + "/. " + saved.string() + "; exit $s; }'";
     const Outcome outcome = run_fungi(command(folder / "data", store), script);
     if (outcome.status == 0) break;
     expect_full_disk(outcome, store, "No space left on device");
@@ -174,7 +193,8 @@ TEST(ExtractTrouble, AFileSizeLimitLosesNothing) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
   const fs::path store = folder / "store";
-  expect_full_disk(run_fungi(command(folder / "data", store), "trap '' XFSZ; ulimit -f 1;"), store, "File too large");
+  expect_full_disk(run_fungi(command(folder / "data", store), "trap '' XFSZ; ulimit -f 1;"), store,
+                   "File too large");
   ASSERT_EQ(run_fungi(command(folder / "data", store)).status, 0);
   ASSERT_EQ(run_fungi(command(folder / "data", folder / "whole")).status, 0);
   EXPECT_EQ(test::contents(store), test::contents(folder / "whole"));
@@ -183,18 +203,21 @@ TEST(ExtractTrouble, AFileSizeLimitLosesNothing) {
 TEST(ExtractTrouble, MissingPermissions) {
   // Root may read everything, except in a user name space where it is nobody.
   const std::string as_nobody = ::geteuid() == 0 ? "unshare -U" : "";
-  if (!as_nobody.empty() && std::system("unshare -U true 2>/dev/null") != 0) GTEST_SKIP() << "root can read everything here";
+  if (!as_nobody.empty() && std::system("unshare -U true 2>/dev/null") != 0)
+    GTEST_SKIP() << "root can read everything here";
   const test::TemporaryFolder folder;
   const fs::path data = folder / "data";
   write_pictures(data);
   fs::permissions(data / "a/grey.jpg", fs::perms::none);
   EXPECT_EQ(run_fungi(command(data, folder / "store"), as_nobody).status, 3);
   EXPECT_EQ(failures(folder / "store").at("a/grey.jpg").first, "read");
-  EXPECT_NE(failures(folder / "store").at("a/grey.jpg").second.find("Permission denied"), std::string::npos);
+  EXPECT_NE(failures(folder / "store").at("a/grey.jpg").second.find("Permission denied"),
+            std::string::npos);
   fs::permissions(data / "a/grey.jpg", fs::perms::owner_all);
   EXPECT_EQ(run_fungi(command(data, folder / "store", "--retry-failed"), as_nobody).status, 0);
 
-  for (const char* closed : {"data", "data/b"}) {  // a class that silently vanished would be worse than an error
+  for (const char* closed :
+       {"data", "data/b"}) {  // a class that silently vanished would be worse than an error
     fs::permissions(folder / closed, fs::perms::none);
     const Outcome refused = run_fungi(command(data, folder / "other"), as_nobody);
     fs::permissions(folder / closed, fs::perms::owner_all);
@@ -215,8 +238,12 @@ TEST(ExtractTrouble, AnotherModelIsRefusedAndChangesNothing) {
   write_pictures(folder / "data");
   ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
   const auto before = test::contents(folder / "store");
-  for (const std::string& more : {"-o " + (folder / "store").string(), "-o " + (folder / "new").string() + " --like " + (folder / "store").string()}) {
-    const Outcome other = run_fungi("extract " + (folder / "data").string() + " -m " + kGolden + "timm_vit_avg/model.safetensors --set heads=4 --objectives kl --shard 4 " + more);
+  for (const std::string& more :
+       {"-o " + (folder / "store").string(),
+        "-o " + (folder / "new").string() + " --like " + (folder / "store").string()}) {
+    const Outcome other =
+        run_fungi("extract " + (folder / "data").string() + " -m " + kGolden +
+                  "timm_vit_avg/model.safetensors --set heads=4 --objectives kl --shard 4 " + more);
     EXPECT_EQ(other.status, 1);
     EXPECT_NE(other.err.find("model"), std::string::npos) << other.err;
     EXPECT_EQ(test::contents(folder / "store"), before);
@@ -227,10 +254,15 @@ TEST(ExtractTrouble, AnotherModelIsRefusedAndChangesNothing) {
 TEST(ExtractTrouble, ShardsAreSmallerWhereSamplesCostMore) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
-  const std::string base = "extract " + (folder / "data").string() + " -m " + kGolden + "timm_vit/model.safetensors --set heads=4 ";
+  const std::string base = "extract " + (folder / "data").string() + " -m " + kGolden +
+                           "timm_vit/model.safetensors --set heads=4 ";
   ASSERT_EQ(run_fungi(base + "--objectives kl -o " + (folder / "cheap").string()).status, 0);
-  ASSERT_EQ(run_fungi(base + "--objectives kl dino:width=8 -o " + (folder / "costly").string()).status, 0);
-  auto shard = [](const fs::path& store) { return nlohmann::json::parse(test::read_text(store / "manifest.json"))["shard_size"].get<int>(); };
+  ASSERT_EQ(
+      run_fungi(base + "--objectives kl dino:width=8 -o " + (folder / "costly").string()).status,
+      0);
+  auto shard = [](const fs::path& store) {
+    return nlohmann::json::parse(test::read_text(store / "manifest.json"))["shard_size"].get<int>();
+  };
   EXPECT_EQ(shard(folder / "cheap"), 512);
   EXPECT_EQ(shard(folder / "costly"), 64);
 }

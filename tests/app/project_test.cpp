@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi project as a user runs it: the bytes of an extraction with that projection, resumed after kills, refusals.
+// fungi project as a user runs it: the bytes of an extraction with that projection, resumed after
+// kills, refusals.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -15,11 +16,15 @@ using test::Outcome;
 using test::run_fungi;
 using test::write_idx;
 
-const std::string kModel = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
-const std::string kObjectives = "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
+const std::string kModel =
+    " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
+const std::string kObjectives =
+    "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
 
-std::string extract(const fs::path& data, const fs::path& store, const std::string& more = "", const std::string& objectives = kObjectives) {
-  return "extract " + data.string() + kModel + objectives + "--shard 4 -j 2 -o " + store.string() + " " + more;
+std::string extract(const fs::path& data, const fs::path& store, const std::string& more = "",
+                    const std::string& objectives = kObjectives) {
+  return "extract " + data.string() + kModel + objectives + "--shard 4 -j 2 -o " + store.string() +
+         " " + more;
 }
 
 std::string project(const fs::path& from, const fs::path& to, const std::string& more = "") {
@@ -27,7 +32,8 @@ std::string project(const fs::path& from, const fs::path& to, const std::string&
 }
 
 // The manifest as a value, and `notes` apart: it says where a projected store comes from.
-std::map<std::string, std::string> comparable(const fs::path& store, nlohmann::json* notes = nullptr) {
+std::map<std::string, std::string> comparable(const fs::path& store,
+                                              nlohmann::json* notes = nullptr) {
   auto files = test::contents(store);
   auto manifest = nlohmann::json::parse(files.at("manifest.json"));
   if (notes) *notes = manifest["notes"];
@@ -40,7 +46,8 @@ void expect_same(const fs::path& found, const fs::path& expected, const std::str
   const auto x = comparable(found), y = comparable(expected);
   for (const auto& [name, bytes] : y) {
     ASSERT_TRUE(x.contains(name)) << what << ": no " << name;
-    EXPECT_TRUE(x.at(name) == bytes) << what << ": " << name << " differs" << (name.ends_with("json") ? "\n" + x.at(name) + bytes : "");
+    EXPECT_TRUE(x.at(name) == bytes) << what << ": " << name << " differs"
+                                     << (name.ends_with("json") ? "\n" + x.at(name) + bytes : "");
   }
   EXPECT_EQ(x.size(), y.size()) << what;
 }
@@ -49,11 +56,14 @@ TEST(Project, GivesTheBytesOfAnExtraction) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 10);
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
-  for (const std::string settings : {"", "--projection sign --projection-dim 77", "--projection gaussian --projection-dim 40", "--projection sparse --projection-dim 33",
-                                     "--projection factored --projection-dim 300", "--projection sign_reference --projection-dim 16", "--keep-factors --projection-dim 5"}) {
+  for (const std::string settings :
+       {"", "--projection sign --projection-dim 77", "--projection gaussian --projection-dim 40",
+        "--projection sparse --projection-dim 33", "--projection factored --projection-dim 300",
+        "--projection sign_reference --projection-dim 16", "--keep-factors --projection-dim 5"}) {
     fs::remove_all(folder / "extracted");
     fs::remove_all(folder / "projected");
-    ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", settings)).status, 0) << settings;
+    ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", settings)).status, 0)
+        << settings;
     const Outcome run = run_fungi(project(folder / "kept", folder / "projected", settings));
     ASSERT_EQ(run.status, 0) << run.err;
     expect_same(folder / "projected", folder / "extracted", settings);
@@ -62,7 +72,8 @@ TEST(Project, GivesTheBytesOfAnExtraction) {
     EXPECT_TRUE(notes["projected_from"].contains("produced_by")) << notes;
   }
   // A projected store is a store like any other: the extraction finds nothing left to do.
-  const Outcome again = run_fungi(extract(folder / "data", folder / "projected", "--keep-factors --projection-dim 5 --json"));
+  const Outcome again = run_fungi(
+      extract(folder / "data", folder / "projected", "--keep-factors --projection-dim 5 --json"));
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(nlohmann::json::parse(again.out)["computed"], 0);
 }
@@ -74,13 +85,17 @@ TEST(Project, AMatrixOfTheUsersOwnIsToldFromAnother) {
   for (const float start : {0.5f, 2.0f}) {
     std::vector<float> values(3 * 32 * 33);
     for (size_t i = 0; i < values.size(); ++i) values[i] = float((i * 37 + 11) % 101) / 50 - start;
-    const std::string header = R"({"projection":{"dtype":"F32","shape":[3,1056],"data_offsets":[0,)" + std::to_string(values.size() * 4) + "]}}";
+    const std::string header =
+        R"({"projection":{"dtype":"F32","shape":[3,1056],"data_offsets":[0,)" +
+        std::to_string(values.size() * 4) + "]}}";
     std::string bytes;
     for (int i = 0; i < 8; ++i) bytes += char(header.size() >> (8 * i) & 255);
     bytes += header + std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
-    std::ofstream(folder / (start == 0.5f ? "a.safetensors" : "b.safetensors"), std::ios::binary) << bytes;
+    std::ofstream(folder / (start == 0.5f ? "a.safetensors" : "b.safetensors"), std::ios::binary)
+        << bytes;
   }
-  const std::string a = "--projection matrix --given " + (folder / "a.safetensors").string(), b = "--projection matrix --given " + (folder / "b.safetensors").string();
+  const std::string a = "--projection matrix --given " + (folder / "a.safetensors").string(),
+                    b = "--projection matrix --given " + (folder / "b.safetensors").string();
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", a)).status, 0);
   const Outcome run = run_fungi(project(folder / "kept", folder / "projected", a));
@@ -97,13 +112,21 @@ TEST(Project, FailedSamplesStayRecorded) {
   for (const char* name : {"a", "b"}) {
     fs::create_directories(folder / "data" / name);
     for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/input/images"))
-      if (entry.path().extension() == ".jpg" && entry.file_size() < 20000) fs::copy(entry.path(), folder / "data" / name);
+      if (entry.path().extension() == ".jpg" && entry.file_size() < 20000)
+        fs::copy(entry.path(), folder / "data" / name);
     std::ofstream(folder / "data" / name / "0-empty.jpg");
     std::ofstream(folder / "data" / name / "zz-text.png") << "this is no picture";
   }
-  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors", "--objectives kl ")).status, 3);
-  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", "--projection-dim 9", "--objectives kl ")).status, 3);
-  const Outcome run = run_fungi(project(folder / "kept", folder / "projected", "--projection-dim 9 --json"));
+  ASSERT_EQ(
+      run_fungi(extract(folder / "data", folder / "kept", "--keep-factors", "--objectives kl "))
+          .status,
+      3);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "extracted", "--projection-dim 9",
+                              "--objectives kl "))
+                .status,
+            3);
+  const Outcome run =
+      run_fungi(project(folder / "kept", folder / "projected", "--projection-dim 9 --json"));
   ASSERT_EQ(run.status, 3) << run.err;
   EXPECT_GE(nlohmann::json::parse(run.out)["failed"], 4);
   expect_same(folder / "projected", folder / "extracted", "with failures");
@@ -114,14 +137,25 @@ TEST(Project, AnotherSeedIsAnotherProjectionAndIsWrittenDown) {
   write_idx(folder / "train", 8);
   write_idx(folder / "test", 5, 2);
   ASSERT_EQ(run_fungi(extract(folder / "train", folder / "a", "--keep-factors")).status, 0);
-  ASSERT_EQ(run_fungi(extract(folder / "test", folder / "b", "--keep-factors --like " + (folder / "a").string())).status, 0);
-  for (const char* name : {"a", "b"}) ASSERT_EQ(run_fungi(project(folder / name, folder / (std::string(name) + "7"), "--seed 7")).status, 0);
-  const auto settings = nlohmann::json::parse(test::read_text(folder / "a7/manifest.json"))["settings"];
+  ASSERT_EQ(run_fungi(extract(folder / "test", folder / "b",
+                              "--keep-factors --like " + (folder / "a").string()))
+                .status,
+            0);
+  for (const char* name : {"a", "b"})
+    ASSERT_EQ(
+        run_fungi(project(folder / name, folder / (std::string(name) + "7"), "--seed 7")).status,
+        0);
+  const auto settings =
+      nlohmann::json::parse(test::read_text(folder / "a7/manifest.json"))["settings"];
   EXPECT_EQ(settings["projection"]["seed"], 7);
   EXPECT_EQ(settings["seed"], 42) << "heads and crops are those of the extraction";
-  EXPECT_EQ(test::read_text(folder / "a7/embedding-00000.npy"), test::read_text(folder / "a/embedding-00000.npy"));
-  EXPECT_NE(test::read_text(folder / "a7/kl-00000.npy"), test::read_text(folder / "a/kl-00000.npy"));
-  const auto knn = [&](const char* train, const char* test) { return run_fungi("knn " + (folder / train).string() + " " + (folder / test).string() + " -k 2"); };
+  EXPECT_EQ(test::read_text(folder / "a7/embedding-00000.npy"),
+            test::read_text(folder / "a/embedding-00000.npy"));
+  EXPECT_NE(test::read_text(folder / "a7/kl-00000.npy"),
+            test::read_text(folder / "a/kl-00000.npy"));
+  const auto knn = [&](const char* train, const char* test) {
+    return run_fungi("knn " + (folder / train).string() + " " + (folder / test).string() + " -k 2");
+  };
   EXPECT_EQ(knn("a7", "b7").status, 0);
   const Outcome mixed = knn("a7", "b");
   EXPECT_EQ(mixed.status, 1) << "gradients of two projections cannot be compared";
@@ -136,7 +170,8 @@ TEST(Project, KilledAtRandomMomentsEndsWithTheSameBytes) {
   ASSERT_EQ(run_fungi(project(folder / "kept", folder / "whole", settings)).status, 0);
   const RandomStream random(11, "kills");
   for (size_t i = 0; i < 12; ++i)
-    run_fungi(project(folder / "kept", folder / "killed", settings), "timeout -s KILL " + std::to_string(0.005 + 0.1 * random.uniform(i)));
+    run_fungi(project(folder / "kept", folder / "killed", settings),
+              "timeout -s KILL " + std::to_string(0.005 + 0.1 * random.uniform(i)));
   ASSERT_EQ(run_fungi(project(folder / "kept", folder / "killed", settings)).status, 0);
   EXPECT_EQ(test::contents(folder / "killed"), test::contents(folder / "whole"));
 }
@@ -146,9 +181,13 @@ TEST(Project, ClearRefusals) {
   write_idx(folder / "data", 4);
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "plain")).status, 0);
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
-  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "half", "--keep-factors --storage float16")).status, 0);
-  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "bare", "", "--objectives none ")).status, 0);
-  const auto refused = [&](const std::string& from, const std::string& to, const std::string& more, const std::string& word) {
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "half", "--keep-factors --storage float16"))
+                .status,
+            0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "bare", "", "--objectives none ")).status,
+            0);
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& more,
+                           const std::string& word) {
     const Outcome o = run_fungi(project(folder / from, folder / to, more));
     EXPECT_EQ(o.status, 1) << from << " " << more;
     EXPECT_NE(o.err.find(word), std::string::npos) << o.err;
@@ -161,7 +200,9 @@ TEST(Project, ClearRefusals) {
   EXPECT_FALSE(fs::exists(folder / "new"));
   ASSERT_EQ(run_fungi(project(folder / "kept", folder / "new", "--projection-dim 5")).status, 0);
   refused("kept", "new", "--projection-dim 6", "rows");
-  EXPECT_EQ(run_fungi(project(folder / "kept", folder / "new", "--projection-dim 6 --overwrite")).status, 0);
+  EXPECT_EQ(
+      run_fungi(project(folder / "kept", folder / "new", "--projection-dim 6 --overwrite")).status,
+      0);
 }
 
 }  // namespace

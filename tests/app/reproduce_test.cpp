@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi reproduce: the paper's numbers are transcribed consistently, what is missing is named, what is there is computed as the verbs do it.
+// fungi reproduce: the paper's numbers are transcribed consistently, what is missing is named, what
+// is there is computed as the verbs do it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,9 +27,12 @@ json reproduce(const std::string& arguments, int status = 0) {
   return json::parse(o.out);
 }
 
-json row_of(const json& table, const std::string& backbone, const std::string& data, const std::string& setting, const std::string& features) {
+json row_of(const json& table, const std::string& backbone, const std::string& data,
+            const std::string& setting, const std::string& features) {
   for (const json& row : table["rows"])
-    if (row["backbone"] == backbone && row["data"] == data && row["setting"] == setting && row["features"] == features) return row;
+    if (row["backbone"] == backbone && row["data"] == data && row["setting"] == setting &&
+        row["features"] == features)
+      return row;
   ADD_FAILURE() << "no row " << backbone << " " << data << " " << setting << " " << features;
   return {};
 }
@@ -42,7 +46,9 @@ std::string reason_for(const json& table, const std::string& key) {
 // The first pictures of some classes of the demo.
 void link_pictures(const std::string& split, size_t classes, size_t each, const fs::path& to) {
   std::set<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(fs::path(FUNGI_SOURCE_DIR) / "demo/images" / split)) folders.insert(entry.path());
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(FUNGI_SOURCE_DIR) / "demo/images" / split))
+    folders.insert(entry.path());
   for (const fs::path& folder : folders) {
     if (classes-- == 0) break;
     fs::create_directories(to / folder.filename());
@@ -50,8 +56,10 @@ void link_pictures(const std::string& split, size_t classes, size_t each, const 
     for (const auto& entry : fs::directory_iterator(folder)) files.insert(entry.path());
     size_t left = each;
     for (const fs::path& file : files)
-      if (left-- > 0) fs::create_symlink(file, to / folder.filename() / file.filename());
-      else break;
+      if (left-- > 0)
+        fs::create_symlink(file, to / folder.filename() / file.filename());
+      else
+        break;
   }
 }
 
@@ -60,7 +68,8 @@ TEST(Reproduce, ListsTables) {
   EXPECT_EQ(list.size(), 9u);
   std::set<std::string> names;
   for (const json& t : list) names.insert(t["table"].get<std::string>());
-  EXPECT_TRUE(names.count("knn") && names.count("linear") && names.count("clusters") && names.count("retrieval"));
+  EXPECT_TRUE(names.count("knn") && names.count("linear") && names.count("clusters") &&
+              names.count("retrieval"));
   const auto unknown = run_fungi("reproduce knnn");
   EXPECT_EQ(unknown.status, 1);
   EXPECT_NE(unknown.err.find("knn-augreg"), std::string::npos) << unknown.err;
@@ -73,15 +82,20 @@ TEST(Reproduce, PrintedMeansAreMeansOfThePrintedNumbers) {  // a slip in one of 
     std::map<std::string, double> means;
     const json table = reproduce(name);
     for (const json& row : table["rows"]) {
-      const std::string key = row["backbone"].get<std::string>() + row["setting"].get<std::string>() + row["features"].get<std::string>();
-      if (row["data"] == "mean") means[key] = row["paper"];
-      else parts[key].push_back(row["paper"]);
+      const std::string key = row["backbone"].get<std::string>() +
+                              row["setting"].get<std::string>() +
+                              row["features"].get<std::string>();
+      if (row["data"] == "mean")
+        means[key] = row["paper"];
+      else
+        parts[key].push_back(row["paper"]);
     }
     for (const auto& [key, mean] : means) {
       double sum = 0;
       for (const double v : parts[key]) sum += v;
       ASSERT_EQ(parts[key].size(), 11u);
-      EXPECT_NEAR(sum / 11, mean, 0.05 + 0.05 + 1e-9) << name << " " << key;  // both are rounded to one digit
+      EXPECT_NEAR(sum / 11, mean, 0.05 + 0.05 + 1e-9)
+          << name << " " << key;  // both are rounded to one digit
       ++checked;
     }
   }
@@ -92,20 +106,23 @@ TEST(Reproduce, TablesAgreeWhereTheyPrintTheSameNumber) {
   const json means = reproduce("knn"), sets = reproduce("knn-augreg");
   for (const char* setting : {"full", "5-shot"})
     for (const char* features : {"embedding", "embedding+kl+dino+simclr"})
-      EXPECT_EQ(row_of(means, "augreg-in1k-b16", "mean", setting, features)["paper"], row_of(sets, "augreg-in1k-b16", "mean", setting, features)["paper"]);
+      EXPECT_EQ(row_of(means, "augreg-in1k-b16", "mean", setting, features)["paper"],
+                row_of(sets, "augreg-in1k-b16", "mean", setting, features)["paper"]);
 }
 
 TEST(Reproduce, SaysWhatIsMissing) {
   const json nothing = reproduce("retrieval");
   EXPECT_EQ(reason_for(nothing, "roxford"), "--data was not given");
   EXPECT_NE(reason_for(nothing, "dino-b16").find("dino_vitbase16_pretrain.pth"), std::string::npos);
-  for (const json& row : nothing["rows"]) EXPECT_TRUE(row["ours"].is_null() && row["difference"].is_null() && row["paper"].is_number());
+  for (const json& row : nothing["rows"])
+    EXPECT_TRUE(row["ours"].is_null() && row["difference"].is_null() && row["paper"].is_number());
 
   const test::TemporaryFolder folder;
   fs::create_directories(folder / "data/Stanford-Cars/train");
   fs::create_directories(folder / "data/rOxford5k/jpg");
   const std::string data = " --data " + (folder / "data").string();
-  EXPECT_NE(reason_for(reproduce("knn-deit" + data), "cars").find("no folder test"), std::string::npos);
+  EXPECT_NE(reason_for(reproduce("knn-deit" + data), "cars").find("no folder test"),
+            std::string::npos);
   EXPECT_NE(reason_for(reproduce("knn-deit" + data), "food").find("food101"), std::string::npos);
   EXPECT_NE(reason_for(reproduce("retrieval" + data), "roxford").find("gnd_"), std::string::npos);
   const auto wrong = run_fungi("reproduce knn --data " + (folder / "nowhere").string());
@@ -127,9 +144,13 @@ void write_vit_base(const fs::path& file) {
   };
   tensor("cls_token", {1, 1, 768}), tensor("pos_embed", {1, 197, 768});
   tensor("patch_embed.proj.weight", {768, 3, 16, 16}), tensor("patch_embed.proj.bias", {768});
-  for (const char* norm : {"blocks.0.norm1", "blocks.0.norm2", "norm"}) tensor(std::string(norm) + ".weight", {768}), tensor(std::string(norm) + ".bias", {768});
-  for (const auto& [name, out, in] : std::vector<std::tuple<std::string, size_t, size_t>>{
-           {"blocks.0.attn.qkv", 2304, 768}, {"blocks.0.attn.proj", 768, 768}, {"blocks.0.mlp.fc1", 3072, 768}, {"blocks.0.mlp.fc2", 768, 3072}})
+  for (const char* norm : {"blocks.0.norm1", "blocks.0.norm2", "norm"})
+    tensor(std::string(norm) + ".weight", {768}), tensor(std::string(norm) + ".bias", {768});
+  for (const auto& [name, out, in] :
+       std::vector<std::tuple<std::string, size_t, size_t>>{{"blocks.0.attn.qkv", 2304, 768},
+                                                            {"blocks.0.attn.proj", 768, 768},
+                                                            {"blocks.0.mlp.fc1", 3072, 768},
+                                                            {"blocks.0.mlp.fc2", 768, 3072}})
     tensor(name + ".weight", {out, in}), tensor(name + ".bias", {out});
   const std::string text = head.dump();
   const uint64_t size = text.size();
@@ -146,14 +167,16 @@ TEST(Reproduce, RecognisesCheckpoints) {
   const std::string models = " --models " + folder.path().string();
   const json augreg = reproduce("knn-augreg" + models);
   EXPECT_EQ(reason_for(augreg, "augreg-in1k-b16"), "");
-  EXPECT_NE(reason_for(augreg, "augreg-in21k-b16").find("no such checkpoint"), std::string::npos) << "a fine-tuned model is another model";
+  EXPECT_NE(reason_for(augreg, "augreg-in21k-b16").find("no such checkpoint"), std::string::npos)
+      << "a fine-tuned model is another model";
   EXPECT_NE(augreg["notes"].dump().find("broken.safetensors"), std::string::npos);
   const json knn = reproduce("knn" + models);
   EXPECT_EQ(reason_for(knn, "dino-b16"), "");
   EXPECT_NE(reason_for(knn, "mocov3-b16"), "");
   EXPECT_NE(reason_for(knn, "augreg-in1k-s16"), "") << "another width";
   write_vit_base(folder / "again/vit_base_patch16_224.augreg_in1k.safetensors");
-  EXPECT_NE(reason_for(reproduce("knn-augreg" + models), "augreg-in1k-b16").find("several"), std::string::npos);
+  EXPECT_NE(reason_for(reproduce("knn-augreg" + models), "augreg-in1k-b16").find("several"),
+            std::string::npos);
 }
 
 TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
@@ -161,22 +184,31 @@ TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
   const fs::path flowers = folder / "data/flowers-102";
   link_pictures("train", 4, 6, flowers / "train");
   link_pictures("test", 4, 2, flowers / "test");
-  const std::string use = " --data " + (folder / "data").string() + " --work " + (folder / "work").string() + " --use augreg-in1k-b16=" + kModel;
+  const std::string use = " --data " + (folder / "data").string() + " --work " +
+                          (folder / "work").string() + " --use augreg-in1k-b16=" + kModel;
   const json table = reproduce("knn-augreg" + use);
 
-  const std::string extract = "extract -q --preset paper -m " + kModel + " ", a = (folder / "a").string(), b = (folder / "b").string();
+  const std::string extract = "extract -q --preset paper -m " + kModel + " ",
+                    a = (folder / "a").string(), b = (folder / "b").string();
   ASSERT_EQ(run_fungi(extract + (flowers / "train").string() + " -o " + a).status, 0);
-  ASSERT_EQ(run_fungi(extract + (flowers / "test").string() + " -o " + b + " --like " + a).status, 0);
+  ASSERT_EQ(run_fungi(extract + (flowers / "test").string() + " -o " + b + " --like " + a).status,
+            0);
   for (const auto& [setting, shots] : {std::pair("full", "0"), std::pair("5-shot", "5")})
     for (const char* features : {"embedding", "embedding+kl+dino+simclr"}) {
-      const json verb = json::parse(run_fungi(fmt::format("knn {} {} --json --shots {} --features {}", a, b, shots, features)).out)[0];
+      const json verb = json::parse(
+          run_fungi(fmt::format("knn {} {} --json --shots {} --features {}", a, b, shots, features))
+              .out)[0];
       const json row = row_of(table, "augreg-in1k-b16", "flowers", setting, features);
-      EXPECT_DOUBLE_EQ(row["ours"], 100 * verb["mean_per_class_accuracy"].get<double>()) << setting << features;
+      EXPECT_DOUBLE_EQ(row["ours"], 100 * verb["mean_per_class_accuracy"].get<double>())
+          << setting << features;
       EXPECT_DOUBLE_EQ(row["difference"], row["ours"].get<double>() - row["paper"].get<double>());
     }
-  EXPECT_TRUE(row_of(table, "augreg-in1k-b16", "mean", "full", "embedding")["ours"].is_null()) << "one data set is no mean of eleven";
+  EXPECT_TRUE(row_of(table, "augreg-in1k-b16", "mean", "full", "embedding")["ours"].is_null())
+      << "one data set is no mean of eleven";
   EXPECT_TRUE(row_of(table, "augreg-in21k-b16", "flowers", "full", "embedding")["ours"].is_null());
-  EXPECT_NE(table["notes"].dump().find("24 training and 8 test rows here, 1020 and 6149 there"), std::string::npos) << table["notes"];
+  EXPECT_NE(table["notes"].dump().find("24 training and 8 test rows here, 1020 and 6149 there"),
+            std::string::npos)
+      << table["notes"];
   EXPECT_NE(table["notes"].dump().find("has width 128"), std::string::npos) << table["notes"];
 
   // A repeated command computes nothing.
@@ -186,9 +218,12 @@ TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
 
   // Linear probes use the same features; a mean shows its parts.
   const json linear = reproduce("linear" + use, 3);
-  const json probe = json::parse(run_fungi("linear " + a + " " + b + " --json --features embedding+kl").out)[0];
-  EXPECT_DOUBLE_EQ(row_of(linear, "augreg-in1k-b16", "flowers", "full", "embedding+kl")["ours"], 100 * probe["mean_per_class_accuracy"].get<double>());
-  EXPECT_NE(reason_for(linear, "augreg-in1k-b16 on flowers, 5-shot embedding+kl"), "") << "four rows of a class are left after validation";
+  const json probe =
+      json::parse(run_fungi("linear " + a + " " + b + " --json --features embedding+kl").out)[0];
+  EXPECT_DOUBLE_EQ(row_of(linear, "augreg-in1k-b16", "flowers", "full", "embedding+kl")["ours"],
+                   100 * probe["mean_per_class_accuracy"].get<double>());
+  EXPECT_NE(reason_for(linear, "augreg-in1k-b16 on flowers, 5-shot embedding+kl"), "")
+      << "four rows of a class are left after validation";
   EXPECT_EQ(test::contents(folder / "work"), before);
 
   // A data set that cannot be used is told, costs no other, and shows in the exit status.
@@ -201,18 +236,24 @@ TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
 
 // SPEC 5.5 word by word: rank by dot product, take junk out, and average the two rectangle sums.
 double mean_average_precision(const FeatureSet& set, const json& truth, bool hard) {
-  const auto row = [&](const std::string& name) { return set.features.row(size_t(std::find(set.ids.begin(), set.ids.end(), name + ".png") - set.ids.begin())); };
+  const auto row = [&](const std::string& name) {
+    return set.features.row(
+        size_t(std::find(set.ids.begin(), set.ids.end(), name + ".png") - set.ids.begin()));
+  };
   double total = 0;
   for (size_t q = 0; q < truth["qimlist"].size(); ++q) {
     std::vector<std::pair<double, size_t>> order;
     for (size_t i = 0; i < truth["imlist"].size(); ++i) {
       double dot = 0;
-      for (size_t c = 0; c < set.features.cols(); ++c) dot += double(row(truth["qimlist"][q])[c]) * double(row(truth["imlist"][i])[c]);
+      for (size_t c = 0; c < set.features.cols(); ++c)
+        dot += double(row(truth["qimlist"][q])[c]) * double(row(truth["imlist"][i])[c]);
       order.emplace_back(-dot, i);
     }
     std::sort(order.begin(), order.end());
     const json& record = truth["gnd"][q];
-    const auto in = [&](const char* list, size_t i) { return std::find(record[list].begin(), record[list].end(), json(i)) != record[list].end(); };
+    const auto in = [&](const char* list, size_t i) {
+      return std::find(record[list].begin(), record[list].end(), json(i)) != record[list].end();
+    };
     double sum = 0, rank = 0, found = 0, positives = 0;
     for (const auto& [minus_dot, i] : order) {
       if (hard && in("easy", i)) continue;
@@ -238,34 +279,49 @@ TEST(Reproduce, ClustersAndRetrieval) {
   for (const auto& kind : fs::directory_iterator(folder / "classes")) {
     bool query = true;
     for (const auto& file : fs::directory_iterator(kind.path())) {
-      const std::string of = kind.path().filename().string(), name = of + "_" + file.path().stem().string();
-      fs::create_symlink(fs::read_symlink(file.path()), folder / ("data/roxford5k/jpg/" + name + ".png"));
-      if (query) truth["qimlist"].push_back(name);
-      else truth["imlist"].push_back(name), database.emplace_back(name, of);
+      const std::string of = kind.path().filename().string(),
+                        name = of + "_" + file.path().stem().string();
+      fs::create_symlink(fs::read_symlink(file.path()),
+                         folder / ("data/roxford5k/jpg/" + name + ".png"));
+      if (query)
+        truth["qimlist"].push_back(name);
+      else
+        truth["imlist"].push_back(name), database.emplace_back(name, of);
       query = false;
     }
   }
   for (const json& query : truth["qimlist"]) {
     json record{{"easy", json::array()}, {"hard", json::array()}, {"junk", json::array()}};
     for (size_t i = 0; i < database.size(); ++i)
-      if (query.get<std::string>().starts_with(database[i].second + "_")) record[record["easy"].empty() ? "easy" : "hard"].push_back(i);
+      if (query.get<std::string>().starts_with(database[i].second + "_"))
+        record[record["easy"].empty() ? "easy" : "hard"].push_back(i);
     truth["gnd"].push_back(record);
   }
   std::ofstream(folder / "data/roxford5k/gnd_roxford5k.json") << truth;
-  const std::string use = " --data " + (folder / "data").string() + " --work " + (folder / "work").string();
+  const std::string use =
+      " --data " + (folder / "data").string() + " --work " + (folder / "work").string();
 
   const json retrieval = reproduce("retrieval" + use + " --use dino-b16=" + kModel);
   const Store store = Store::open(folder / "work/dino-b16/roxford/kl-dino/all");
   for (const char* setting : {"medium", "hard"})
-    for (const char* features : {"embedding", "embedding+kl", "embedding+dino", "embedding+kl+dino"}) {
+    for (const char* features :
+         {"embedding", "embedding+kl", "embedding+dino", "embedding+kl+dino"}) {
       const json ours = row_of(retrieval, "dino-b16", "roxford", setting, features)["ours"];
       ASSERT_TRUE(ours.is_number()) << retrieval["missing"];
-      EXPECT_NEAR(ours, 100 * mean_average_precision(store.load(features), truth, std::string(setting) == "hard"), 1e-6) << setting << features;
+      EXPECT_NEAR(
+          ours,
+          100 * mean_average_precision(store.load(features), truth, std::string(setting) == "hard"),
+          1e-6)
+          << setting << features;
     }
 
   const json clusters = reproduce("clusters" + use + " --use clip-l14=" + kModel);
-  const json kmeans = json::parse(run_fungi("kmeans " + (folder / "work/clip-l14/dtd/kl-dino/train").string() + " --json --features embedding+kl").out)[0];
-  EXPECT_DOUBLE_EQ(row_of(clusters, "clip-l14", "dtd", "full", "embedding+kl")["ours"], 100 * kmeans["overlap"].get<double>());
+  const json kmeans =
+      json::parse(run_fungi("kmeans " + (folder / "work/clip-l14/dtd/kl-dino/train").string() +
+                            " --json --features embedding+kl")
+                      .out)[0];
+  EXPECT_DOUBLE_EQ(row_of(clusters, "clip-l14", "dtd", "full", "embedding+kl")["ours"],
+                   100 * kmeans["overlap"].get<double>());
 }
 
 }  // namespace

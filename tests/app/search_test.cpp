@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi pca, index and search as a user runs them. The judge of search is the store itself: a picture of the store, extracted again
-// from its file, must come back first, at distance 0.
+// fungi pca, index and search as a user runs them. The judge of search is the store itself: a
+// picture of the store, extracted again from its file, must come back first, at distance 0.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,8 @@ using test::Outcome;
 using test::run_fungi;
 
 const std::string kModelFile = FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors";
-const std::string kObjectives = "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3";
+const std::string kObjectives =
+    "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3";
 
 class Search : public testing::Test {
  protected:
@@ -30,7 +31,9 @@ class Search : public testing::Test {
         fs::create_directories(target);
         size_t count = 0;
         std::vector<fs::path> files;
-        for (const auto& entry : fs::directory_iterator(fs::path(FUNGI_SOURCE_DIR "/demo/images") / split / name)) files.push_back(entry.path());
+        for (const auto& entry :
+             fs::directory_iterator(fs::path(FUNGI_SOURCE_DIR "/demo/images") / split / name))
+          files.push_back(entry.path());
         std::sort(files.begin(), files.end());
         for (const fs::path& file : files)
           if (count++ < 8) fs::copy(file, target);
@@ -39,8 +42,10 @@ class Search : public testing::Test {
 
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
 
-  void extract(const std::string& store, const std::string& more, const std::string& split = "train") const {
-    const Outcome o = run_fungi("extract " + at("pictures/" + split) + " -m " + kModelFile + " --set heads=4 -q --shard 5 -o " + at(store) + " " + more);
+  void extract(const std::string& store, const std::string& more,
+               const std::string& split = "train") const {
+    const Outcome o = run_fungi("extract " + at("pictures/" + split) + " -m " + kModelFile +
+                                " --set heads=4 -q --shard 5 -o " + at(store) + " " + more);
     ASSERT_EQ(o.status, 0) << o.err;
   }
 
@@ -50,11 +55,13 @@ class Search : public testing::Test {
     return o.status == 0 ? json::parse(o.out) : json();
   }
 
-  // Every third picture of the training split comes back first, at distance 0, and the others do not.
+  // Every third picture of the training split comes back first, at distance 0, and the others do
+  // not.
   void expect_own_pictures_first(const std::string& target, const std::string& more = "") const {
     std::vector<std::string> ids;
     for (const auto& entry : fs::recursive_directory_iterator(folder_ / "pictures/train"))
-      if (entry.is_regular_file()) ids.push_back(fs::relative(entry.path(), folder_ / "pictures/train").string());
+      if (entry.is_regular_file())
+        ids.push_back(fs::relative(entry.path(), folder_ / "pictures/train").string());
     std::sort(ids.begin(), ids.end());
     std::string images;
     for (size_t i = 0; i < ids.size(); i += 3) images += " " + at("pictures/train/" + ids[i]);
@@ -82,7 +89,8 @@ class Search : public testing::Test {
 
 TEST_F(Search, AStoreProjectedAnewIsContinuedWithItsOwnProjection) {
   extract("kept", kObjectives + " --keep-factors");
-  const Outcome o = run_fungi("project " + at("kept") + " -o " + at("projected") + " --seed 7 --projection-dim 40 -q");
+  const Outcome o = run_fungi("project " + at("kept") + " -o " + at("projected") +
+                              " --seed 7 --projection-dim 40 -q");
   ASSERT_EQ(o.status, 0) << o.err;
   expect_own_pictures_first("projected");
 }
@@ -92,17 +100,23 @@ TEST_F(Search, PicturesOfTheStoreComeBackFirstFromTheStoreAndFromEveryIndex) {
   expect_own_pictures_first("store");
   expect_own_pictures_first("store", "--features kl+embedding -j 1");
   for (const std::string kind : {"exact", "hnsw", "ivf"}) {
-    const Outcome built = run_fungi("index " + at("store") + " --kind " + kind + " -k 4 --json -o " + at(kind));
+    const Outcome built =
+        run_fungi("index " + at("store") + " --kind " + kind + " -k 4 --json -o " + at(kind));
     ASSERT_EQ(built.status, 0) << built.err;
     const json facts = json::parse(built.out);
     EXPECT_EQ(facts["rows"], 24);
     EXPECT_EQ(facts["columns"], 4 * 32);
     EXPECT_GT(facts["recall"], 0.9);
     expect_own_pictures_first(kind);
-    const Outcome shrunk = run_fungi("index " + at("store") + " --kind " + kind + " --features dino+embedding --pca 6 -o " + at(kind));
+    const Outcome shrunk = run_fungi("index " + at("store") + " --kind " + kind +
+                                     " --features dino+embedding --pca 6 -o " + at(kind));
     ASSERT_EQ(shrunk.status, 0) << "replacing it: " << shrunk.err;
     expect_own_pictures_first(kind);
-    EXPECT_EQ(search(kind, "--row bag/" + fs::directory_iterator(folder_ / "pictures/train/bag")->path().filename().string())["features"], "dino+embedding");
+    EXPECT_EQ(search(kind, "--row bag/" + fs::directory_iterator(folder_ / "pictures/train/bag")
+                                              ->path()
+                                              .filename()
+                                              .string())["features"],
+              "dino+embedding");
   }
   // An index stands alone.
   fs::rename(folder_ / "hnsw", folder_ / "moved");
@@ -113,20 +127,28 @@ TEST_F(Search, PicturesOfTheStoreComeBackFirstFromTheStoreAndFromEveryIndex) {
 TEST_F(Search, AnExactIndexAndTheStoreGiveTheSameAnswer) {
   extract("store", kObjectives);
   std::string queries = " --image";
-  for (const auto& entry : fs::directory_iterator(folder_ / "pictures/test/coat")) queries += " " + entry.path().string();
+  for (const auto& entry : fs::directory_iterator(folder_ / "pictures/test/coat"))
+    queries += " " + entry.path().string();
   for (const std::string metric : {"euclidean", "cosine", "inner_product"}) {
-    ASSERT_EQ(run_fungi("index " + at("store") + " --kind exact --metric " + metric + " -o " + at("exact")).status, 0);
-    EXPECT_EQ(search("store", "-k 9 --metric " + metric + queries)["queries"], search("exact", "-k 9" + queries)["queries"]) << metric;
+    ASSERT_EQ(run_fungi("index " + at("store") + " --kind exact --metric " + metric + " -o " +
+                        at("exact"))
+                  .status,
+              0);
+    EXPECT_EQ(search("store", "-k 9 --metric " + metric + queries)["queries"],
+              search("exact", "-k 9" + queries)["queries"])
+        << metric;
   }
 }
 
 TEST_F(Search, EveryKindOfSettingIsRebuilt) {
   const char* const settings[] = {
       "--objectives none",
-      "--objectives dino_b:student_temperature=0.2,width=16,local_crops=2 dino:width=16,local_crops=1 --projection factored --projection-dim 40",
+      "--objectives dino_b:student_temperature=0.2,width=16,local_crops=2 "
+      "dino:width=16,local_crops=1 --projection factored --projection-dim 40",
       "--objectives ibot:width=16 deepcluster:prototypes=4 --preset paper",
       "--objectives kl --storage float16 --keep-factors --seed 18446744073709551615",
-      "--objectives kl simclr:temperature=0.3,negatives=2,width=8 --preset lib --layer blocks.1.mlp.fc1 --projection gaussian --exif --allow-truncated",
+      "--objectives kl simclr:temperature=0.3,negatives=2,width=8 --preset lib --layer "
+      "blocks.1.mlp.fc1 --projection gaussian --exif --allow-truncated",
       "--objectives kl --precision bf16 --projection sign_reference",
   };
   for (const char* setting : settings) {
@@ -145,25 +167,31 @@ TEST_F(Search, HeadsAndProjectionsOfTheUsersOwn) {
   const RandomStream random(3, "projection");
   for (size_t i = 0; i < 20 * 32 * 33; ++i) projection.data()[i] = float(random.normal(i));
   const Matrix<float> bias = NpyFile::open(folder_ / "drawn/state/kl-head-bias.npy").read();
-  write_npz(folder_ / "heads.npz", {{"kl-head-weight", npy_array(other)}, {"kl-head-bias", npy_array(bias)}});
+  write_npz(folder_ / "heads.npz",
+            {{"kl-head-weight", npy_array(other)}, {"kl-head-bias", npy_array(bias)}});
   write_npz(folder_ / "matrix.npz", {{"projection", npy_array(projection)}});
   extract("given", "--objectives kl --given " + at("heads.npz"));
-  EXPECT_NE(test::read_text(folder_ / "given/kl-00000.npy"), test::read_text(folder_ / "drawn/kl-00000.npy"));
+  EXPECT_NE(test::read_text(folder_ / "given/kl-00000.npy"),
+            test::read_text(folder_ / "drawn/kl-00000.npy"));
   expect_own_pictures_first("given");
 
   extract("own", "--objectives kl --projection matrix --given " + at("matrix.npz"));
-  const std::string image = " --image " + fs::directory_iterator(folder_ / "pictures/test/bag")->path().string();
+  const std::string image =
+      " --image " + fs::directory_iterator(folder_ / "pictures/test/bag")->path().string();
   expect_refusal("search " + at("own") + image, "--given");
   expect_own_pictures_first("own", "--given " + at("matrix.npz"));
   projection(3, 3) += 1;
   write_npz(folder_ / "matrix.npz", {{"projection", npy_array(projection)}});
-  expect_refusal("search " + at("own") + image + " --given " + at("matrix.npz"), "settings.projection.sha256");
+  expect_refusal("search " + at("own") + image + " --given " + at("matrix.npz"),
+                 "settings.projection.sha256");
 }
 
 TEST_F(Search, RowsById) {
   extract("store", "--objectives kl");
   ASSERT_EQ(run_fungi("index " + at("store") + " --kind ivf --lists 4 -o " + at("ivf")).status, 0);
-  const std::string id = "sandal/" + fs::directory_iterator(folder_ / "pictures/train/sandal")->path().filename().string();
+  const std::string id =
+      "sandal/" +
+      fs::directory_iterator(folder_ / "pictures/train/sandal")->path().filename().string();
   for (const std::string target : {"store", "ivf"}) {
     const json found = search(target, "-k 100 --row " + id);
     EXPECT_EQ(found["queries"][0]["row"], id);
@@ -180,10 +208,12 @@ TEST_F(Search, RowsById) {
 TEST_F(Search, ClearRefusals) {
   fs::create_directories(folder_ / "model");
   fs::copy(kModelFile, folder_ / "model/model.safetensors");
-  const Outcome made = run_fungi("extract " + at("pictures/train") + " -m " + at("model") + " --set heads=4 -q -o " + at("store") + " " + kObjectives);
+  const Outcome made = run_fungi("extract " + at("pictures/train") + " -m " + at("model") +
+                                 " --set heads=4 -q -o " + at("store") + " " + kObjectives);
   ASSERT_EQ(made.status, 0) << made.err;
   ASSERT_EQ(run_fungi("index " + at("store") + " -o " + at("index")).status, 0);
-  const std::string image = " --image " + fs::directory_iterator(folder_ / "pictures/test/bag")->path().string();
+  const std::string image =
+      " --image " + fs::directory_iterator(folder_ / "pictures/test/bag")->path().string();
   for (const std::string target : {"store", "index"}) {
     const std::string command = "search " + at(target);
     expect_refusal(command, "--image or --row", 2);
@@ -217,10 +247,12 @@ TEST_F(Search, ClearRefusals) {
 TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
   extract("train", "--objectives kl");
   extract("test", "--objectives kl --like " + at("train"), "test");
-  const Outcome fitted = run_fungi("pca " + at("train") + "/ " + at("test") + " --dim 5 --json -o " + at("reduced"));
+  const Outcome fitted =
+      run_fungi("pca " + at("train") + "/ " + at("test") + " --dim 5 --json -o " + at("reduced"));
   ASSERT_EQ(fitted.status, 0) << fitted.err;
   EXPECT_GT(json::parse(fitted.out)["explained_variance_share"], 0.3);
-  const auto train = golden::load(at("reduced/train.npy")), other = golden::load(at("reduced/test.npy"));
+  const auto train = golden::load(at("reduced/train.npy")),
+             other = golden::load(at("reduced/test.npy"));
   ASSERT_EQ(train.shape, (std::vector<size_t>{24, 5}));
   ASSERT_EQ(other.shape, (std::vector<size_t>{24, 5}));
   for (size_t c = 0; c < 5; ++c) {  // what makes it a PCA: centred, uncorrelated, falling
@@ -236,16 +268,21 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
     EXPECT_GE(square, next);
   }
   const std::string bytes = test::read_text(folder_ / "reduced/test.npy");
-  ASSERT_EQ(run_fungi("pca " + at("test") + " --apply " + at("reduced") + " -o " + at("later")).status, 0);
+  ASSERT_EQ(
+      run_fungi("pca " + at("test") + " --apply " + at("reduced") + " -o " + at("later")).status,
+      0);
   EXPECT_EQ(test::read_text(folder_ / "later/test.npy"), bytes);
 
   expect_refusal("pca " + at("train") + " --dim 24 -o " + at("x"), "24 rows");
   expect_refusal("pca " + at("train") + " --dim 5 --features kl+nothing -o " + at("x"), "nothing");
   expect_refusal("pca " + at("train") + " " + at("train") + "/ --dim 5 -o " + at("x"), "train.npy");
-  expect_refusal("pca " + at("train") + " --apply " + at("train") + " -o " + at("x"), "features.json");
+  expect_refusal("pca " + at("train") + " --apply " + at("train") + " -o " + at("x"),
+                 "features.json");
   extract("seeded", "--objectives kl --seed 7", "test");
-  expect_refusal("pca " + at("seeded") + " --apply " + at("reduced") + " -o " + at("x"), "settings.seed");
-  expect_refusal("pca " + at("train") + " --dim 5 -o " + at("train/manifest.json"), "manifest.json");
+  expect_refusal("pca " + at("seeded") + " --apply " + at("reduced") + " -o " + at("x"),
+                 "settings.seed");
+  expect_refusal("pca " + at("train") + " --dim 5 -o " + at("train/manifest.json"),
+                 "manifest.json");
   EXPECT_FALSE(fs::exists(folder_ / "x"));
 }
 

@@ -137,8 +137,7 @@ TEST_P(Families, AllTokens) {
   const auto& [name, isa] = GetParam();
   const Family family(name);
   Pool pool(1);
-  BackboneOptions options{
-      .isa = isa, .precision = Precision::f32, .layer = "none", .tokens = true};
+  BackboneOptions options{.isa = isa, .precision = Precision::f32, .layer = "none", .tokens = true};
   options.stated_facts = family.stated_facts();
   const Backbone backbone = Backbone::open(family.checkpoint(), options, pool);
   const golden::Array expected = family.array("tokens"), embedding = family.array("embedding");
@@ -155,8 +154,8 @@ TEST_P(Families, AllTokens) {
   Workspace workspace;
   backbone.forward(family.inputs(), workspace, out, tokens);
   EXPECT_LT(golden::relative_error(tokens.data(), kept.data(), kept.size()), 2e-5);
-  EXPECT_LT(
-      golden::relative_error(out.data(), embedding.values.data(), embedding.values.size()), 2e-5);
+  EXPECT_LT(golden::relative_error(out.data(), embedding.values.data(), embedding.values.size()),
+            2e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -35,8 +35,10 @@ TEST(ScratchMatrix, LeavesNoFileBehindAndNamesAFolderThatIsGone) {
   }
   // More than any disk has: an Error, not a signal.
   EXPECT_THROW(ScratchMatrix(size_t{1} << 40, 1 << 10, 0), Error);
-  if (before) setenv("TMPDIR", kept.c_str(), 1);
-  else unsetenv("TMPDIR");
+  if (before)
+    setenv("TMPDIR", kept.c_str(), 1);
+  else
+    unsetenv("TMPDIR");
   std::filesystem::remove_all(folder);
 }
 

@@ -84,7 +84,8 @@ TEST(Export, Hdf5HasThePapersNames) {
 
 TEST(Export, Hdf5AsH5dumpReadsIt) {
   if (!have_hdf5()) GTEST_SKIP() << "this build has no HDF5";
-  if (std::system("h5dump --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no h5dump: install hdf5-tools";
+  if (std::system("h5dump --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "there is no h5dump: install hdf5-tools";
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 30));

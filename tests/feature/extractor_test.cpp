@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extractor on a tiny random backbone: shared views, every objective, batch and thread independence, kept factors, a user's
-// own objective, and what happens to bad samples.
+// The extractor on a tiny random backbone: shared views, every objective, batch and thread
+// independence, kept factors, a user's own objective, and what happens to bad samples.
 #include "fungi/feature/extractor.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ namespace {
 class Pictures : public Dataset {
  public:
   explicit Pictures(size_t n, bool with_broken = false) : broken_(with_broken ? 3 : SIZE_MAX) {
-    for (size_t i = 0; i < n; ++i) ids_.push_back("picture-" + std::to_string(i)), labels_.push_back(int(i % 2));
+    for (size_t i = 0; i < n; ++i)
+      ids_.push_back("picture-" + std::to_string(i)), labels_.push_back(int(i % 2));
     class_names_ = {"even", "odd"};
     finish(DatasetKind::flat, "pictures");
   }
@@ -25,7 +26,8 @@ class Pictures : public Dataset {
     if (i == broken_) fail("the file is broken", ids_[i]);
     Image image{40, 30, std::vector<uint8_t>(40 * 30 * 3)};
     const RandomStream random(i, "pictures");
-    for (size_t p = 0; p < image.rgb.size(); ++p) image.rgb[p] = uint8_t(random.bits(p / 37) % 200 + p % 50);
+    for (size_t p = 0; p < image.rgb.size(); ++p)
+      image.rgb[p] = uint8_t(random.bits(p / 37) % 200 + p % 50);
     return image;
   }
 
@@ -36,14 +38,16 @@ class Pictures : public Dataset {
 Architecture tiny() {
   Architecture a = named_architecture("vit_tiny_patch16_224");
   a.depth = 2, a.width = a.embedding_width = 48, a.heads = 3, a.head_dim = 16, a.mlp_hidden = 96;
-  a.patch_h = a.patch_w = a.stride_h = a.stride_w = 8, a.input_h = a.input_w = 24, a.stored_grid_h = a.stored_grid_w = 3;
+  a.patch_h = a.patch_w = a.stride_h = a.stride_w = 8, a.input_h = a.input_w = 24,
+  a.stored_grid_h = a.stored_grid_w = 3;
   a.preprocess.resize = 27;
   return a;
 }
 
 ExtractorOptions all_objectives() {
   ExtractorOptions o;
-  o.objectives = {"kl", "dino:width=32,local_crops=2", "simclr:width=16,negatives=3", "deepcluster:prototypes=4"};
+  o.objectives = {"kl", "dino:width=32,local_crops=2", "simclr:width=16,negatives=3",
+                  "deepcluster:prototypes=4"};
   o.projection_rows = 20;
   return o;
 }
@@ -55,19 +59,22 @@ std::vector<size_t> range(size_t n) {
 }
 
 bool same(const Matrix<float>& x, const Matrix<float>& y) {
-  return x.rows() == y.rows() && x.cols() == y.cols() && std::equal(x.data(), x.data() + x.rows() * x.cols(), y.data());
+  return x.rows() == y.rows() && x.cols() == y.cols() &&
+         std::equal(x.data(), x.data() + x.rows() * x.cols(), y.data());
 }
 
 TEST(Extractor, BlocksAreUnitVectorsAndViewsAreShared) {
   Pool pool(2);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   Extractor extractor(backbone, all_objectives(), pool);
   const Pictures data(6);
   EXPECT_FALSE(extractor.ready());
   EXPECT_THROW(extractor.extract(data, range(6)), Error);
   extractor.fit(data);
   EXPECT_TRUE(extractor.ready());
-  // embedding and kl share one view; dino 4; simclr 49 at 24 pixels (12-pixel patches, stride 2); deepcluster 8 + 2
+  // embedding and kl share one view; dino 4; simclr 49 at 24 pixels (12-pixel patches, stride 2);
+  // deepcluster 8 + 2
   EXPECT_EQ(extractor.views_per_sample(), 1 + 4 + 49 + 10u);
   const StoreRows rows = extractor.extract(data, range(6));
   ASSERT_EQ(rows.blocks.size(), 5u);
@@ -85,7 +92,8 @@ TEST(Extractor, SameBytesForAnyBatchAndThreads) {
   std::vector<StoreRows> results;
   for (unsigned threads : {1u, 2u}) {
     Pool pool(threads);
-    const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+    const Backbone backbone =
+        Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
     Extractor extractor(backbone, all_objectives(), pool);
     extractor.fit(data);
     results.push_back(extractor.extract(data, range(7)));
@@ -94,17 +102,21 @@ TEST(Extractor, SameBytesForAnyBatchAndThreads) {
         const size_t index[] = {i};
         const StoreRows one = extractor.extract(data, index);
         for (size_t b = 0; b < one.blocks.size(); ++b)
-          EXPECT_TRUE(std::equal(one.blocks[b].row(0), one.blocks[b].row(0) + one.blocks[b].cols(), results[0].blocks[b].row(i))) << "block " << b;
+          EXPECT_TRUE(std::equal(one.blocks[b].row(0), one.blocks[b].row(0) + one.blocks[b].cols(),
+                                 results[0].blocks[b].row(i)))
+              << "block " << b;
       }
     }
   }
-  for (size_t b = 0; b < results[0].blocks.size(); ++b) EXPECT_TRUE(same(results[0].blocks[b], results[1].blocks[b])) << "block " << b;
+  for (size_t b = 0; b < results[0].blocks.size(); ++b)
+    EXPECT_TRUE(same(results[0].blocks[b], results[1].blocks[b])) << "block " << b;
 }
 
 TEST(Extractor, StateCarriesARunOver) {
   Pool pool(2);
   const Pictures train(6), test(4);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   Extractor first(backbone, all_objectives(), pool);
   first.fit(train);
   ExtractorOptions other = all_objectives();
@@ -115,12 +127,14 @@ TEST(Extractor, StateCarriesARunOver) {
   for (size_t b = 0; b < x.blocks.size(); ++b) EXPECT_TRUE(same(x.blocks[b], y.blocks[b]));
 }
 
-TEST(Extractor, RecordedAndRecomputedBackwardAgree) {  // the second backbone keeps all tokens, so nothing is pruned or recorded
+TEST(Extractor, RecordedAndRecomputedBackwardAgree) {  // the second backbone keeps all tokens, so
+                                                       // nothing is pruned or recorded
   Pool pool(1);
   const Pictures data(3);
   StoreRows rows[2];
   for (bool tokens : {false, true}) {
-    const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = tokens}, pool);
+    const Backbone backbone = Backbone::assemble(
+        tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = tokens}, pool);
     EXPECT_EQ(backbone.can_record(), !tokens);
     ExtractorOptions o;
     o.objectives = {"kl", "dino:width=32,local_crops=2"};
@@ -129,17 +143,21 @@ TEST(Extractor, RecordedAndRecomputedBackwardAgree) {  // the second backbone ke
     rows[tokens] = extractor.extract(data, range(3));
   }
   for (size_t b = 0; b < 3; ++b)
-    EXPECT_LT(golden::relative_error(rows[1].blocks[b].data(), rows[0].blocks[b].data(), rows[0].blocks[b].rows() * rows[0].blocks[b].cols()), 1e-4);
+    EXPECT_LT(golden::relative_error(rows[1].blocks[b].data(), rows[0].blocks[b].data(),
+                                     rows[0].blocks[b].rows() * rows[0].blocks[b].cols()),
+              1e-4);
 }
 
 TEST(Extractor, Ibot) {
   Pool pool(2);
   const Pictures data(3);
-  const Backbone plain = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone plain =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   ExtractorOptions o;
   o.objectives = {"ibot:width=16,local_crops=1"};
   EXPECT_THROW(Extractor(plain, std::move(o), pool), Error);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = true}, pool);
+  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1),
+                                               {.precision = Precision::f32, .tokens = true}, pool);
   o = {};
   o.objectives = {"ibot:width=16,local_crops=1"};
   Extractor extractor(backbone, std::move(o), pool);
@@ -151,7 +169,8 @@ TEST(Extractor, Ibot) {
 TEST(Extractor, KeptFactorsGiveTheProjection) {
   Pool pool(1);
   const Pictures data(2);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   ExtractorOptions o;
   o.objectives = {"dino:width=32,local_crops=1"};
   o.projection_rows = 20;
@@ -174,16 +193,20 @@ TEST(Extractor, KeptFactorsGiveTheProjection) {
 
 TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
   Pool pool(2);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   ExtractorOptions o;
   o.objectives = {"kl"};
   Extractor extractor(backbone, std::move(o), pool);
-  const StoreRows good = extractor.extract(Pictures(8), range(8)), bad = extractor.extract(Pictures(8, true), range(8));
+  const StoreRows good = extractor.extract(Pictures(8), range(8)),
+                  bad = extractor.extract(Pictures(8, true), range(8));
   ASSERT_EQ(bad.failures.size(), 1u);
   EXPECT_EQ(bad.failures[0].position, 3u);
   EXPECT_EQ(bad.failures[0].stage, "decode");
   for (size_t i = 0; i < 8; ++i)
-    EXPECT_EQ(std::equal(good.blocks[1].row(i), good.blocks[1].row(i) + good.blocks[1].cols(), bad.blocks[1].row(i)), i != 3);
+    EXPECT_EQ(std::equal(good.blocks[1].row(i), good.blocks[1].row(i) + good.blocks[1].cols(),
+                         bad.blocks[1].row(i)),
+              i != 3);
 }
 
 // Sample 1 cannot be read, 2 is too slim to be viewed.
@@ -194,7 +217,8 @@ class Trouble : public Pictures {
     if (i == 1) fail("the disk has gone", ids_[i]);
     return {};
   }
-  Image decode(size_t i, std::span<const uint8_t> bytes, const DecodeOptions& options) const override {
+  Image decode(size_t i, std::span<const uint8_t> bytes,
+               const DecodeOptions& options) const override {
     if (i == 2) return {1, 5000, std::vector<uint8_t>(15000)};
     return Pictures::decode(i, bytes, options);
   }
@@ -218,10 +242,12 @@ class Picky : public Objective {
 
 TEST(Extractor, AFailureSaysAtWhichStage) {
   Pool pool(2);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   ExtractorOptions embedding_only;
   embedding_only.objectives = {};
-  const StoreRows known = Extractor(backbone, std::move(embedding_only), pool).extract(Pictures(6), range(6));
+  const StoreRows known =
+      Extractor(backbone, std::move(embedding_only), pool).extract(Pictures(6), range(6));
   ExtractorOptions o;
   o.objectives = {"kl"};
   Extractor extractor(backbone, std::move(o), pool);
@@ -230,15 +256,20 @@ TEST(Extractor, AFailureSaysAtWhichStage) {
   std::string stages;
   for (const StoreFailure& f : rows.failures) stages += std::to_string(f.position) + f.stage + " ";
   EXPECT_EQ(stages, "1read 2view 4objective ");
-  for (size_t i : {0, 3, 5}) EXPECT_TRUE(std::equal(known.blocks[0].row(i), known.blocks[0].row(i) + 48, rows.blocks[0].row(i))) << i;
+  for (size_t i : {0, 3, 5})
+    EXPECT_TRUE(
+        std::equal(known.blocks[0].row(i), known.blocks[0].row(i) + 48, rows.blocks[0].row(i)))
+        << i;
 }
 
 TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {
   Pool pool(1);
   Architecture a = tiny();
   a.dialect = "torchvision";
-  const Backbone plain = Backbone::assemble(a, RandomTensors(1), {.precision = Precision::f32}, pool);
-  const Backbone paper = Backbone::assemble(a, RandomTensors(1), {.precision = Precision::f32, .mha_input_as_activation = true}, pool);
+  const Backbone plain =
+      Backbone::assemble(a, RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone paper = Backbone::assemble(
+      a, RandomTensors(1), {.precision = Precision::f32, .mha_input_as_activation = true}, pool);
   auto options = [](Preset preset) {
     ExtractorOptions o;
     o.objectives = {"kl"};
@@ -246,8 +277,12 @@ TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {
     return o;
   };
   EXPECT_THROW(Extractor(plain, options(Preset::paper), pool), Error);
-  EXPECT_EQ(Extractor(plain, options(Preset::native), pool).spec().settings.find("layer_input"), std::string::npos);
-  EXPECT_NE(Extractor(paper, options(Preset::paper), pool).spec().settings.find(R"("layer_input":"norm1")"), std::string::npos);
+  EXPECT_EQ(Extractor(plain, options(Preset::native), pool).spec().settings.find("layer_input"),
+            std::string::npos);
+  EXPECT_NE(Extractor(paper, options(Preset::paper), pool)
+                .spec()
+                .settings.find(R"("layer_input":"norm1")"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a store says about itself, read back as options; ids of queries; and what cannot be reopened. tests/app/search_test.cpp runs
-// the whole way from picture files.
+// What a store says about itself, read back as options; ids of queries; and what cannot be
+// reopened. tests/app/search_test.cpp runs the whole way from picture files.
 #include "fungi/feature/reopen.h"
 
 #include <gtest/gtest.h>
@@ -15,10 +15,12 @@ namespace {
 const std::string kModel = FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors";
 
 // The record of a store as the extractor itself would describe it.
-ExtractionRecord record_of(const ExtractorOptions& options, const BackboneOptions& backbone_options, Pool& pool, const std::string& model = kModel) {
+ExtractionRecord record_of(const ExtractorOptions& options, const BackboneOptions& backbone_options,
+                           Pool& pool, const std::string& model = kModel) {
   const Backbone backbone = Backbone::open(model, backbone_options, pool);
   ExtractorOptions copy;
-  copy.objectives = options.objectives, copy.preset = options.preset, copy.projection = options.projection, copy.projection_rows = options.projection_rows;
+  copy.objectives = options.objectives, copy.preset = options.preset,
+  copy.projection = options.projection, copy.projection_rows = options.projection_rows;
   copy.seed = options.seed, copy.keep_factors = options.keep_factors, copy.decode = options.decode;
   Extractor extractor(backbone, std::move(copy), pool);
   ExtractionRecord record{{.spec = extractor.spec()}, extractor.state(), "store"};
@@ -28,10 +30,17 @@ ExtractionRecord record_of(const ExtractorOptions& options, const BackboneOption
 TEST(Reopen, OptionsComeBackFromTheManifest) {
   Pool pool(1);
   ExtractorOptions options;
-  options.objectives = {"kl:temperature=3.25", "dino_warm:student_temperature=0.3,local_crops=1,width=24"};
-  options.preset = Preset::paper, options.projection = ProjectionKind::sparse, options.projection_rows = 12;
-  options.seed = 0xFEDCBA9876543210u, options.keep_factors = true, options.decode.exif_orientation = true;
-  const ExtractionRecord record = record_of(options, {.precision = Precision::f32, .layer = "blocks.-1.attn.proj", .stated_facts = {{"heads", "4"}}}, pool);
+  options.objectives = {"kl:temperature=3.25",
+                        "dino_warm:student_temperature=0.3,local_crops=1,width=24"};
+  options.preset = Preset::paper, options.projection = ProjectionKind::sparse,
+  options.projection_rows = 12;
+  options.seed = 0xFEDCBA9876543210u, options.keep_factors = true,
+  options.decode.exif_orientation = true;
+  const ExtractionRecord record = record_of(options,
+                                            {.precision = Precision::f32,
+                                             .layer = "blocks.-1.attn.proj",
+                                             .stated_facts = {{"heads", "4"}}},
+                                            pool);
   const BackboneOptions b = backbone_options(record);
   EXPECT_EQ(b.precision, Precision::f32);
   EXPECT_EQ(b.layer, "blocks.2.attn.proj");
@@ -60,8 +69,12 @@ TEST(Reopen, ThePapersActivationOfTorchvisionModels) {
   options.objectives = {"kl"};
   options.preset = Preset::paper;
   for (const bool torchvision : {true, false}) {
-    const BackboneOptions b{.precision = Precision::f32, .mha_input_as_activation = true, .stated_facts = {{"heads", torchvision ? "2" : "4"}}};
-    const ExtractionRecord record = record_of(options, b, pool, torchvision ? FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth" : kModel);
+    const BackboneOptions b{.precision = Precision::f32,
+                            .mha_input_as_activation = true,
+                            .stated_facts = {{"heads", torchvision ? "2" : "4"}}};
+    const ExtractionRecord record =
+        record_of(options, b, pool,
+                  torchvision ? FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth" : kModel);
     EXPECT_EQ(Reopened(record, pool).backbone().options().mha_input_as_activation, torchvision);
   }
 }
@@ -71,33 +84,49 @@ TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
   ExtractorOptions options;
   options.objectives = {"kl"};
   const auto refused = [&](const char* part, const std::function<void(ExtractionRecord&)>& change) {
-    ExtractionRecord record = record_of(options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
+    ExtractionRecord record =
+        record_of(options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
     change(record);
     EXPECT_ERROR(part, Reopened(record, pool));
   };
-  const auto change_setting = [](ExtractionRecord& r, const std::function<void(nlohmann::json&)>& change) {
+  const auto change_setting = [](ExtractionRecord& r,
+                                 const std::function<void(nlohmann::json&)>& change) {
     nlohmann::json settings = nlohmann::json::parse(r.manifest.spec.settings);
     change(settings);
     r.manifest.spec.settings = settings.dump();
   };
   refused("kl-head-weight", [](ExtractionRecord& r) { r.state.clear(); });
-  refused("belongs to none", [](ExtractionRecord& r) { r.state.push_back({"dino-head-weight", Matrix<float>(1, 1)}); });
+  refused("belongs to none", [](ExtractionRecord& r) {
+    r.state.push_back({"dino-head-weight", Matrix<float>(1, 1)});
+  });
   refused("sha256", [](ExtractionRecord& r) { r.manifest.spec.model_sha256[0] ^= 1; });
   refused("no file", [](ExtractionRecord& r) { r.manifest.spec.model_sha256.clear(); });
-  refused("no such file", [](ExtractionRecord& r) { r.manifest.spec.model_path = "gone/model.safetensors"; });
+  refused("no such file",
+          [](ExtractionRecord& r) { r.manifest.spec.model_path = "gone/model.safetensors"; });
   refused("'mine'", [](ExtractionRecord& r) { r.manifest.spec.pipeline += "+mine"; });
   refused("f64", [](ExtractionRecord& r) { r.manifest.spec.precision = "f64"; });
-  refused("seed", [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s.erase("seed"); }); });
-  refused("settings do not say", [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["preset"] = 3; }); });
-  refused("settings do not say", [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["stated"] = {{"heads", 4}}; }); });
-  refused("no parameter 'heat'", [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["objectives"]["kl"]["heat"] = 1.0; }); });
-  refused("settings.preprocess.resize", [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["preprocess"]["resize"] = 99; }); });
-  refused("settings.later", [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["later"] = true; }); });
+  refused("seed",
+          [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s.erase("seed"); }); });
+  refused("settings do not say",
+          [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["preset"] = 3; }); });
+  refused("settings do not say", [&](ExtractionRecord& r) {
+    change_setting(r, [](auto& s) { s["stated"] = {{"heads", 4}}; });
+  });
+  refused("no parameter 'heat'", [&](ExtractionRecord& r) {
+    change_setting(r, [](auto& s) { s["objectives"]["kl"]["heat"] = 1.0; });
+  });
+  refused("settings.preprocess.resize", [&](ExtractionRecord& r) {
+    change_setting(r, [](auto& s) { s["preprocess"]["resize"] = 99; });
+  });
+  refused("settings.later",
+          [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["later"] = true; }); });
 }
 
 TEST(Reopen, TheLongestEndOfAPathThatIsAnIdNamesTheQuery) {
   const std::vector<std::string> ids{"a.jpg", "coat/a.jpg", "/abs/b.jpg", "./listed/c.jpg"};
-  const KnowsId known = [&](std::string_view id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+  const KnowsId known = [&](std::string_view id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
   EXPECT_EQ(query_id("/data/train/coat/a.jpg", known), "coat/a.jpg");
   EXPECT_EQ(query_id("/data/train/coat/../coat/./a.jpg", known), "coat/a.jpg");
   EXPECT_EQ(query_id("/data/train/bag/a.jpg", known), "a.jpg");

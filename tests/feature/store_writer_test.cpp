@@ -170,7 +170,8 @@ TEST(StoreWriter, ChangedContentKeyComputesThatSampleAgain) {
   expect_same_bytes(tmp / "fresh", tmp / "s", "one file changed");
 }
 
-TEST(StoreWriter, WithoutAContentKeyNothingCountsAsChanged) {  // e.g. the files' disk is not mounted today
+TEST(StoreWriter,
+     WithoutAContentKeyNothingCountsAsChanged) {  // e.g. the files' disk is not mounted today
   Folder tmp;
   Extraction run;
   auto samples = example_samples(0, 30);

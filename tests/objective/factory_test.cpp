@@ -46,7 +46,8 @@ TEST(Factory, ALabelMakesAnotherOneWithHeadsOfItsOwn) {
   const auto heads = plain->state(), others = warm->state();
   ASSERT_EQ(heads.size(), others.size());
   EXPECT_NE(heads[0].values(0, 0), others[0].values(0, 0));
-  EXPECT_EQ(make_objective("dino_warm", context())->state()[0].values(0, 0), others[0].values(0, 0));
+  EXPECT_EQ(make_objective("dino_warm", context())->state()[0].values(0, 0),
+            others[0].values(0, 0));
   EXPECT_THROW(make_objective("dino_", context()), Error);
   EXPECT_THROW(make_objective("dino_A", context()), Error);
   EXPECT_THROW(make_objective("what_b", context()), Error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: well-formed, self-contained, with the numbers of the evaluation; small pieces against known values.
+// The page: well-formed, self-contained, with the numbers of the evaluation; small pieces against
+// known values.
 #include "fungi/report/report.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,9 @@
 namespace fungi {
 namespace {
 
-std::string encode(const std::string& text) { return html::base64({reinterpret_cast<const uint8_t*>(text.data()), text.size()}); }
+std::string encode(const std::string& text) {
+  return html::base64({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
 
 TEST(Html, Base64AsInTheStandard) {  // RFC 4648
   EXPECT_EQ(encode(""), "");
@@ -30,9 +33,12 @@ TEST(Html, Base64AsInTheStandard) {  // RFC 4648
   EXPECT_EQ(encode("foobar"), "Zm9vYmFy");
 }
 
-TEST(Html, EscapesText) { EXPECT_EQ(html::escape("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;"); }
+TEST(Html, EscapesText) {
+  EXPECT_EQ(html::escape("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
+}
 
-TEST(Html, BytesThatAreNoTextAreReplaced) {  // Unicode 15, table 3-8 and its neighbours: one mark per byte that begins no character
+TEST(Html, BytesThatAreNoTextAreReplaced) {  // Unicode 15, table 3-8 and its neighbours: one mark
+                                             // per byte that begins no character
   EXPECT_EQ(html::escape("gr\xc3\xbcn \xf0\x9f\x8d\x84"), "gr\xc3\xbcn \xf0\x9f\x8d\x84");
   EXPECT_EQ(html::escape("a\xff"), "a\uFFFD");
   EXPECT_EQ(html::escape("\xc0\xaf"), "\uFFFD\uFFFD");            // overlong
@@ -43,7 +49,8 @@ TEST(Html, BytesThatAreNoTextAreReplaced) {  // Unicode 15, table 3-8 and its ne
 
 TEST(Html, BarsGrowFromZero) {
   EXPECT_NE(html::bar_cell(25, 0, 100).find("left:0.0%;width:25.0%"), std::string::npos);
-  EXPECT_NE(html::bar_cell(-5, -10, 10).find("left:25.0%;width:25.0%"), std::string::npos) << html::bar_cell(-5, -10, 10);
+  EXPECT_NE(html::bar_cell(-5, -10, 10).find("left:25.0%;width:25.0%"), std::string::npos)
+      << html::bar_cell(-5, -10, 10);
   EXPECT_NE(html::bar_cell(10, -10, 10).find("left:50.0%;width:50.0%"), std::string::npos);
 }
 
@@ -61,12 +68,16 @@ TEST(Thumbnail, IsTheCentreSquareShrunkAndNeverGrown) {
 }
 
 TEST(Evaluation, EveryCombinationFewerBlocksFirst) {
-  EXPECT_EQ(report::combinations({"e", "k", "d"}), (std::vector<std::string>{"e", "k", "d", "e+k", "e+d", "k+d", "e+k+d"}));
-  EXPECT_EQ(report::combinations({"e", "a", "b", "c", "d"}), (std::vector<std::string>{"e", "a", "b", "c", "d", "e+a", "e+a+b", "e+a+b+c", "e+a+b+c+d"}));
+  EXPECT_EQ(report::combinations({"e", "k", "d"}),
+            (std::vector<std::string>{"e", "k", "d", "e+k", "e+d", "k+d", "e+k+d"}));
+  EXPECT_EQ(
+      report::combinations({"e", "a", "b", "c", "d"}),
+      (std::vector<std::string>{"e", "a", "b", "c", "d", "e+a", "e+a+b", "e+a+b+c", "e+a+b+c+d"}));
 }
 
 TEST(Evaluation, ChangeIsPaired) {
-  const std::vector<int64_t> targets(10, 1), before{1, 1, 1, 1, 1, 0, 0, 0, 0, 0}, after{1, 1, 1, 1, 0, 1, 1, 1, 0, 0};
+  const std::vector<int64_t> targets(10, 1), before{1, 1, 1, 1, 1, 0, 0, 0, 0, 0},
+      after{1, 1, 1, 1, 0, 1, 1, 1, 0, 0};
   const report::Change c = report::compare(before, after, targets);
   EXPECT_EQ(c.gained, 3u);
   EXPECT_EQ(c.lost, 1u);
@@ -98,7 +109,8 @@ TEST(Neighbours, QueriesShowGainsAndLossesAlike) {
   const auto counts = [](const report::Evaluation& e, size_t asked) {
     std::array<size_t, 4> n{};
     std::set<size_t> rows;
-    for (const report::Query& q : report::choose_queries(e, asked)) ++n[size_t(q.kind)], rows.insert(q.row);
+    for (const report::Query& q : report::choose_queries(e, asked))
+      ++n[size_t(q.kind)], rows.insert(q.row);
     EXPECT_EQ(rows.size(), n[0] + n[1] + n[2] + n[3]) << "no row twice";
     return n;
   };
@@ -112,48 +124,75 @@ TEST(Neighbours, QueriesShowGainsAndLossesAlike) {
 
 TEST(Report, IsOneSelfContainedPage) {
   const test::TemporaryFolder folder;
-  const std::string model = " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 --objectives kl dino:width=16 ";
-  const std::string data = FUNGI_SOURCE_DIR "/demo/images/test", train = (folder / "a").string(), test = (folder / "b").string();
+  const std::string model =
+      " -m " FUNGI_GOLDEN_DIR
+      "/backbone/timm_vit/model.safetensors --set heads=4 --objectives kl dino:width=16 ";
+  const std::string data = FUNGI_SOURCE_DIR "/demo/images/test", train = (folder / "a").string(),
+                    test = (folder / "b").string();
   ASSERT_EQ(test::run_fungi("extract " + data + model + "-o " + train).status, 0);
-  ASSERT_EQ(test::run_fungi("extract " + data + model + "-o " + test + " --limit 40 --like " + train).status, 0);
+  ASSERT_EQ(
+      test::run_fungi("extract " + data + model + "-o " + test + " --limit 40 --like " + train)
+          .status,
+      0);
   const std::string page_file = (folder / "page.html").string();
-  const auto outcome = test::run_fungi("report " + train + " " + test + " -k 3 -o " + page_file + " --train-pictures " + data + " --test-pictures " + data);
+  const auto outcome = test::run_fungi("report " + train + " " + test + " -k 3 -o " + page_file +
+                                       " --train-pictures " + data + " --test-pictures " + data);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const std::string page = test::read_text(page_file);
-  for (const char* section : {"Accuracy of every combination", "Gains and losses per class", "With few labels", "Neighbours, embedding beside gradients", "Similarity of the blocks", "Map of the test rows",
-                              "Settings", "embedding+<wbr>kl+<wbr>dino", "kl+<wbr>dino</th>", "objectives.dino.width"})
+  for (const char* section :
+       {"Accuracy of every combination", "Gains and losses per class", "With few labels",
+        "Neighbours, embedding beside gradients", "Similarity of the blocks",
+        "Map of the test rows", "Settings", "embedding+<wbr>kl+<wbr>dino", "kl+<wbr>dino</th>",
+        "objectives.dino.width"})
     EXPECT_NE(page.find(section), std::string::npos) << section;
   EXPECT_EQ(page.find("http:"), std::string::npos) << "nothing may come from outside";
   EXPECT_EQ(page.find("https:"), std::string::npos);
-  const auto count = [&](const std::string& pattern) { const std::regex r(pattern); return std::distance(std::sregex_iterator(page.begin(), page.end(), r), std::sregex_iterator()); };
-  for (const char* tag : {"div", "svg", "table", "figure", "p", "h2", "h3", "ul", "li", "tr", "th", "td", "main", "script", "button"})  // every opened element is closed
+  const auto count = [&](const std::string& pattern) {
+    const std::regex r(pattern);
+    return std::distance(std::sregex_iterator(page.begin(), page.end(), r), std::sregex_iterator());
+  };
+  for (const char* tag : {"div", "svg", "table", "figure", "p", "h2", "h3", "ul", "li", "tr", "th",
+                          "td", "main", "script", "button"})  // every opened element is closed
     EXPECT_EQ(count(std::string("<") + tag + "[ >]"), count(std::string("</") + tag + ">")) << tag;
   EXPECT_EQ(count("<img "), count("<img alt=\"[^\"]+\"")) << "every picture is described";
-  EXPECT_EQ(count("<img "), 12 + 12 * 2 * 3) << "a query and three neighbours by two kinds of features, twelve times";
+  EXPECT_EQ(count("<img "), 12 + 12 * 2 * 3)
+      << "a query and three neighbours by two kinds of features, twelve times";
   EXPECT_EQ(count("<svg [^>]*role=img"), count("<svg [^>]*role=img aria-label=\"[^\"]+\""));
 
   // The numbers are those of the knn verb.
-  for (const auto& row : nlohmann::json::parse(test::run_fungi("knn " + train + " " + test + " -k 3 --all-combinations --json").out))
-    EXPECT_NE(page.find(fmt::format("<td>{:.2f}</td><td>{:.2f}</td>", 100 * row["accuracy"].get<double>(), 100 * row["standard_error"].get<double>())), std::string::npos) << row;
+  for (const auto& row : nlohmann::json::parse(
+           test::run_fungi("knn " + train + " " + test + " -k 3 --all-combinations --json").out))
+    EXPECT_NE(
+        page.find(fmt::format("<td>{:.2f}</td><td>{:.2f}</td>", 100 * row["accuracy"].get<double>(),
+                              100 * row["standard_error"].get<double>())),
+        std::string::npos)
+        << row;
 
   // Rows that do not fit the memory granted go through a file: the same page.
   const std::string streamed = page_file + ".streamed";
-  const auto small = test::run_fungi("report " + train + " " + test + " -k 3 --memory 1kB -o " + streamed + " --train-pictures " + data + " --test-pictures " + data);
+  const auto small =
+      test::run_fungi("report " + train + " " + test + " -k 3 --memory 1kB -o " + streamed +
+                      " --train-pictures " + data + " --test-pictures " + data);
   ASSERT_EQ(small.status, 0) << small.err;
   EXPECT_TRUE(test::read_text(streamed) == page);
 
   // Other pictures than those of the store, or only half of them.
-  const auto others = test::run_fungi("report " + train + " " + test + " -o " + page_file + " --train-pictures " FUNGI_SOURCE_DIR "/demo/images/train --test-pictures " + data);
+  const auto others = test::run_fungi(
+      "report " + train + " " + test + " -o " + page_file +
+      " --train-pictures " FUNGI_SOURCE_DIR "/demo/images/train --test-pictures " + data);
   EXPECT_EQ(others.status, 1);
   EXPECT_NE(others.err.find("the pictures do not"), std::string::npos) << others.err;
-  EXPECT_EQ(test::run_fungi("report " + train + " " + test + " --train-pictures " + data).status, 2);
+  EXPECT_EQ(test::run_fungi("report " + train + " " + test + " --train-pictures " + data).status,
+            2);
 
   // Gradients of two different projections have no distance.
   const std::string other = test + "-other";
-  ASSERT_EQ(test::run_fungi("extract " + data + model + "--seed 7 --limit 4 -o " + other).status, 0);
+  ASSERT_EQ(test::run_fungi("extract " + data + model + "--seed 7 --limit 4 -o " + other).status,
+            0);
   const auto refused = test::run_fungi("report " + train + " " + other + " -o " + page_file);
   EXPECT_EQ(refused.status, 1);
-  EXPECT_NE(refused.err.find("the gradients were not made like those of"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("the gradients were not made like those of"), std::string::npos)
+      << refused.err;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices of stores, searches of stores in parts, and the recall that is printed, each against a plain search in memory.
+// Indices of stores, searches of stores in parts, and the recall that is printed, each against a
+// plain search in memory.
 #include "fungi/search/feature_index.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ using test::Folder;
 // Ids are file names, and those may hold any byte.
 std::vector<StoreSample> odd_samples(size_t n) {
   std::vector<StoreSample> samples;
-  for (size_t i = 0; i < n; ++i) samples.push_back({"dir \"é\"/\xff" + std::to_string(i), i % 4 ? int64_t(i % 3) : -1, ""});
+  for (size_t i = 0; i < n; ++i)
+    samples.push_back({"dir \"é\"/\xff" + std::to_string(i), i % 4 ? int64_t(i % 3) : -1, ""});
   return samples;
 }
 
@@ -31,7 +33,8 @@ Extraction without_failures() {
 }
 
 bool same(View<const float> x, View<const float> y) {
-  return x.rows == y.rows && x.cols == y.cols && std::equal(x.data, x.data + x.rows * x.cols, y.data);
+  return x.rows == y.rows && x.cols == y.cols &&
+         std::equal(x.data, x.data + x.rows * x.cols, y.data);
 }
 
 TEST(FeatureIndex, HoldsVectorsIdsLabelsAndStateOfTheStore) {
@@ -39,10 +42,13 @@ TEST(FeatureIndex, HoldsVectorsIdsLabelsAndStateOfTheStore) {
   without_failures()(folder / "store", odd_samples(50));
   const Store store = Store::open(folder / "store");
   Pool pool(2);
-  for (IndexKind kind : {IndexKind::hnsw, IndexKind::ivf, IndexKind::exact})  // each replaces the one before
+  for (IndexKind kind :
+       {IndexKind::hnsw, IndexKind::ivf, IndexKind::exact})  // each replaces the one before
     for (size_t dim : {size_t{4}, size_t{0}}) {
       SCOPED_TRACE(std::string(to_string(kind)) + " " + std::to_string(dim));
-      FeatureIndex::build(store, {.features = "kl+embedding", .pca = dim, .index = {.kind = kind}}, pool).save(folder / "index");
+      FeatureIndex::build(store, {.features = "kl+embedding", .pca = dim, .index = {.kind = kind}},
+                          pool)
+          .save(folder / "index");
       const FeatureIndex opened = FeatureIndex::open(folder / "index");
       FeatureSet set = store.load("kl+embedding");
       if (dim) set.features = Pca::fit(set.features, dim, pool).transform(set.features, pool);
@@ -60,7 +66,8 @@ TEST(FeatureIndex, HoldsVectorsIdsLabelsAndStateOfTheStore) {
       ASSERT_EQ(opened.record().state.size(), 1u);
       EXPECT_TRUE(same(opened.record().state[0].values, store.state("kl-head")));
       EXPECT_EQ(fs::exists(folder / "index/pca.npz"), dim > 0);
-      EXPECT_EQ(fs::exists(folder / "index/links.npy"), kind == IndexKind::hnsw) << "nothing stale stays";
+      EXPECT_EQ(fs::exists(folder / "index/links.npy"), kind == IndexKind::hnsw)
+          << "nothing stale stays";
     }
 }
 
@@ -78,13 +85,26 @@ TEST(FeatureIndex, DamageIsSeen) {
   };
   damaged("index.json", [&] { fs::remove(folder / "index/index.json"); });
   damaged("features.json", [&] { test::write_file(folder / "index/features.json", "[]"); });
-  damaged("no block 'x'", [&] { test::write_file(folder / "index/features.json", R"({"format": "fungi vectors", "version": 1, "features": "x", "pca": true})"); });
-  damaged("version", [&] { test::write_file(folder / "index/features.json", R"({"format": "fungi vectors", "version": 2})"); });
+  damaged("no block 'x'", [&] {
+    test::write_file(folder / "index/features.json",
+                     R"({"format": "fungi vectors", "version": 1, "features": "x", "pca": true})");
+  });
+  damaged("version", [&] {
+    test::write_file(folder / "index/features.json",
+                     R"({"format": "fungi vectors", "version": 2})");
+  });
   damaged("pca.npz", [&] { fs::remove(folder / "index/pca.npz"); });
-  damaged("PCA of 5", [&] { test::write_file(folder / "index/features.json", R"({"format": "fungi vectors", "version": 1, "features": "embedding", "pca": true})"); });
-  damaged("kl-head", [&] { test::write_file(folder / "index/state/kl-head.npy", "something else"); });
-  damaged("labels.npy", [&] { write_npy(folder / "index/labels.npy", npy_array(std::vector<int64_t>(19))); });
-  damaged("ids.npy", [&] { write_npy(folder / "index/ids.npy", npy_array(std::vector<uint8_t>(3))); });
+  damaged("PCA of 5", [&] {
+    test::write_file(
+        folder / "index/features.json",
+        R"({"format": "fungi vectors", "version": 1, "features": "embedding", "pca": true})");
+  });
+  damaged("kl-head",
+          [&] { test::write_file(folder / "index/state/kl-head.npy", "something else"); });
+  damaged("labels.npy",
+          [&] { write_npy(folder / "index/labels.npy", npy_array(std::vector<int64_t>(19))); });
+  damaged("ids.npy",
+          [&] { write_npy(folder / "index/ids.npy", npy_array(std::vector<uint8_t>(3))); });
   fs::create_directories(folder / "mine");
   test::write_file(folder / "mine/letter.txt", "dear");
   EXPECT_ERROR("other files", built.save(folder / "mine"));
@@ -100,10 +120,12 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   const FeatureIndex built = FeatureIndex::build(store, {.pca = 3}, pool);
   built.save(folder / "whole");
   EXPECT_FALSE(fs::exists(folder / "whole/unfinished"));
-  // What a build that was killed at some moment left: the mark, and files from none to all but the last.
+  // What a build that was killed at some moment left: the mark, and files from none to all but the
+  // last.
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder / "whole"))
-    if (entry.is_regular_file() && entry.path().filename() != "index.json") files.push_back(entry.path().filename());
+    if (entry.is_regular_file() && entry.path().filename() != "index.json")
+      files.push_back(entry.path().filename());
   for (size_t left = 0; left <= files.size(); ++left) {
     const fs::path place = folder / ("killed" + std::to_string(left));
     fs::create_directories(place);
@@ -119,7 +141,8 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   EXPECT_ERROR("choose another folder", built.save(folder / "pca"));
   test::write_file(folder / "whole/letter.txt", "mine");
   EXPECT_ERROR("letter.txt", built.save(folder / "whole"));
-  EXPECT_EQ(FeatureIndex::open(folder / "whole").id(3), store.ids()[3]) << "a refused folder stays as it is";
+  EXPECT_EQ(FeatureIndex::open(folder / "whole").id(3), store.ids()[3])
+      << "a refused folder stays as it is";
 }
 
 TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
@@ -133,8 +156,12 @@ TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
       StoreRows computed;
       computed.blocks.emplace_back(work.samples.size(), width);
       for (size_t i = 0; i < work.samples.size(); ++i) {
-        const size_t same_as = work.samples[i] < unlike ? work.samples[i] : work.samples[i] - unlike;  // ties across the parts
-        for (size_t c = 0; c < width; ++c) computed.blocks[0](i, c) = float(mix64(same_as * width + c) >> 40) / float(1 << 24) - 0.5f;
+        const size_t same_as = work.samples[i] < unlike
+                                   ? work.samples[i]
+                                   : work.samples[i] - unlike;  // ties across the parts
+        for (size_t c = 0; c < width; ++c)
+          computed.blocks[0](i, c) =
+              float(mix64(same_as * width + c) >> 40) / float(1 << 24) - 0.5f;
       }
       writer.put(work, computed);
     }
@@ -148,7 +175,10 @@ TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
   plain.each_part(store, pool, [&](size_t, View<const float>) { ++parts; });
   ASSERT_EQ(parts, 2u);
   for (Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
-    const Neighbours found = search_store(store, plain, all.features.view().slice(0, 7), 12, metric, pool), expected = knn(all.features, all.features.view().slice(0, 7), 12, pool, {.metric = metric});
+    const Neighbours found = search_store(store, plain, all.features.view().slice(0, 7), 12, metric,
+                                          pool),
+                     expected = knn(all.features, all.features.view().slice(0, 7), 12, pool,
+                                    {.metric = metric});
     for (size_t i = 0; i < 7 * 12; ++i) {
       EXPECT_EQ(found.index.data()[i], expected.index.data()[i]);
       EXPECT_EQ(found.value.data()[i], expected.value.data()[i]);
@@ -168,7 +198,8 @@ TEST(FeatureIndex, RecallLeavesTheRowItselfOut) {
   Matrix<float> rows(n, 12);
   const RandomStream random(5, "recall");
   for (size_t i = 0; i < n; ++i)
-    for (size_t c = 0; c < 12; ++c) rows(i, c) = float(random.normal((i % 20 == 1 ? i - 1 : i) * 12 + c));  // some copies
+    for (size_t c = 0; c < 12; ++c)
+      rows(i, c) = float(random.normal((i % 20 == 1 ? i - 1 : i) * 12 + c));  // some copies
   const Index index = Index::build(rows, {.kind = IndexKind::ivf, .lists = 60}, pool);
   const SearchOptions poor{.probes = 1};
   std::vector<size_t> queries;
@@ -179,7 +210,8 @@ TEST(FeatureIndex, RecallLeavesTheRowItselfOut) {
     std::vector<std::pair<double, size_t>> truth;
     for (size_t i = 0; i < n; ++i) {
       double sum = 0;
-      for (size_t c = 0; c < 12; ++c) sum += (double(rows(i, c)) - rows(q, c)) * (double(rows(i, c)) - rows(q, c));
+      for (size_t c = 0; c < 12; ++c)
+        sum += (double(rows(i, c)) - rows(q, c)) * (double(rows(i, c)) - rows(q, c));
       if (i != q) truth.push_back({sum, i});
     }
     std::sort(truth.begin(), truth.end());

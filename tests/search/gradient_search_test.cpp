@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours by whole gradients against plain double-precision rows of unit blocks, for every metric; independence of blocks and
-// threads; and what ever wider projections tend to.
+// Neighbours by whole gradients against plain double-precision rows of unit blocks, for every
+// metric; independence of blocks and threads; and what ever wider projections tend to.
 #include "fungi/search/gradient_search.h"
 
 #include <gtest/gtest.h>
@@ -47,10 +47,14 @@ TEST(GradientSearch, KeysAreThoseOfUnitBlocksSideBySide) {
     bool embedding;
     std::vector<size_t> gradients;
   };
-  for (const Case& c : {Case{"embedding", true, {}}, {"kl", false, {0}}, {"embedding+kl+dino+simclr", true, {0, 1, 2}}, {"simclr+dino", false, {2, 1}}}) {
+  for (const Case& c : {Case{"embedding", true, {}},
+                        {"kl", false, {0}},
+                        {"embedding+kl+dino+simclr", true, {0, 1, 2}},
+                        {"simclr+dino", false, {2, 1}}}) {
     for (const Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
       const GradientSearch search(database, queries, c.features, pool, {.metric = metric});
-      EXPECT_EQ(search.columns(), (c.embedding ? test::kEmbedding : 0) + c.gradients.size() * test::kOutputs * (test::kInputs + 1));
+      EXPECT_EQ(search.columns(), (c.embedding ? test::kEmbedding : 0) +
+                                      c.gradients.size() * test::kOutputs * (test::kInputs + 1));
       Matrix<double> keys(17, 40);
       search.keys(0, keys, pool);
       const Neighbours neighbours = search.knn(5, pool);
@@ -58,13 +62,17 @@ TEST(GradientSearch, KeysAreThoseOfUnitBlocksSideBySide) {
         const std::vector<double> x = limit_row(made_sample(2, i), c.embedding, c.gradients);
         std::vector<std::pair<double, uint32_t>> sorted;
         for (size_t j = 0; j < 40; ++j) {
-          EXPECT_NEAR(keys(i, j), plain_key(metric, x, limit_row(made_sample(1, j), c.embedding, c.gradients)), 4e-6) << c.features << " " << to_string(metric);
+          EXPECT_NEAR(keys(i, j),
+                      plain_key(metric, x, limit_row(made_sample(1, j), c.embedding, c.gradients)),
+                      4e-6)
+              << c.features << " " << to_string(metric);
           sorted.push_back({keys(i, j), uint32_t(j)});
         }
         std::sort(sorted.begin(), sorted.end());
         for (size_t b = 0; b < 5; ++b) {
           EXPECT_EQ(neighbours.index(i, b), sorted[b].second);
-          EXPECT_EQ(neighbours.value(i, b), metric == Metric::euclidean ? std::sqrt(sorted[b].first) : 0.0 - sorted[b].first);
+          EXPECT_EQ(neighbours.value(i, b), metric == Metric::euclidean ? std::sqrt(sorted[b].first)
+                                                                        : 0.0 - sorted[b].first);
         }
       }
     }
@@ -76,7 +84,8 @@ TEST(GradientSearch, EmbeddingsAloneAreSearchedAsEver) {
   const Store database = stores.database(), queries = stores.queries();
   Pool pool(2);
   const Neighbours exact = GradientSearch(database, queries, "embedding", pool).knn(7, pool);
-  const Neighbours plain = knn(database.load("embedding").features, queries.load("embedding").features, 7, pool);
+  const Neighbours plain =
+      knn(database.load("embedding").features, queries.load("embedding").features, 7, pool);
   EXPECT_TRUE(std::equal(exact.index.data(), exact.index.data() + 17 * 7, plain.index.data()));
   EXPECT_TRUE(std::equal(exact.value.data(), exact.value.data() + 17 * 7, plain.value.data()));
 }
@@ -94,7 +103,8 @@ TEST(GradientSearch, NoBlockNoThreadAndNoCompanyChangesABit) {
   EXPECT_TRUE(std::equal(whole.data(), whole.data() + 17 * 40, parts.data()));
   const std::vector<size_t> some = {3, 8, 9, 31, 39};
   Matrix<double> subset(17, 5);
-  GradientSearch(database, queries, features, three, {.database_rows = some}).keys(0, subset, three);
+  GradientSearch(database, queries, features, three, {.database_rows = some})
+      .keys(0, subset, three);
   for (size_t i = 0; i < 17; ++i)
     for (size_t j = 0; j < 5; ++j) EXPECT_EQ(subset(i, j), whole(i, some[j]));
 }
@@ -103,8 +113,10 @@ TEST(GradientSearch, ARowHasDistanceZeroToItself) {
   const Stores stores;
   const Store database = stores.database();
   Pool pool(2);
-  const Neighbours self = GradientSearch(database, database, "embedding+kl+dino+simclr", pool).knn(1, pool);
-  const Neighbours cosine = GradientSearch(database, database, "dino", pool, {.metric = Metric::cosine}).knn(1, pool);
+  const Neighbours self =
+      GradientSearch(database, database, "embedding+kl+dino+simclr", pool).knn(1, pool);
+  const Neighbours cosine =
+      GradientSearch(database, database, "dino", pool, {.metric = Metric::cosine}).knn(1, pool);
   for (size_t i = 0; i < 40; ++i) {
     EXPECT_EQ(self.index(i, 0), i);
     EXPECT_EQ(self.value(i, 0), 0);
@@ -113,13 +125,15 @@ TEST(GradientSearch, ARowHasDistanceZeroToItself) {
   }
 }
 
-// With r rows a projected cosine scatters by about 1/√r around the exact one: four times the rows, half the error.
+// With r rows a projected cosine scatters by about 1/√r around the exact one: four times the rows,
+// half the error.
 TEST(GradientSearch, WiderProjectionsComeNearer) {
   const Stores stores;
   const Store database = stores.database(), queries = stores.queries();
   Pool pool(2);
   Matrix<double> exact(17, 40);
-  GradientSearch(database, queries, "dino", pool, {.metric = Metric::inner_product}).keys(0, exact, pool);
+  GradientSearch(database, queries, "dino", pool, {.metric = Metric::inner_product})
+      .keys(0, exact, pool);
   const auto project = [&](const Store& store, size_t rows) {
     const KeptFactors kept(store, "dino");
     std::vector<size_t> all(store.rows());
@@ -154,7 +168,8 @@ TEST(GradientSearch, SaysWhatIsMissing) {
   Pool pool(1);
   const Store good = Store::open(folder / "good"), half = Store::open(folder / "half");
   EXPECT_THROW(GradientSearch(good, good, "embedding+nothing", pool), Error);
-  EXPECT_THROW(GradientSearch(good, good, "kl_factors_b", pool), Error) << "factors are no features";
+  EXPECT_THROW(GradientSearch(good, good, "kl_factors_b", pool), Error)
+      << "factors are no features";
   EXPECT_THROW(GradientSearch(half, good, "kl", pool), Error);
   EXPECT_THROW(GradientSearch(good, half, "kl", pool), Error);
   const GradientSearch search(good, good, "kl", pool);

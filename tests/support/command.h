@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running programs in tests as a user would: exit status, stdout and stderr; and folders that vanish afterwards.
+// Running programs in tests as a user would: exit status, stdout and stderr; and folders that
+// vanish afterwards.
 #pragma once
 
 #include <stdlib.h>
@@ -46,7 +47,8 @@ struct Outcome {
 // `arguments` is a shell text; the program is the fungi of this build.
 inline Outcome run_fungi(const std::string& arguments, const std::string& before = "") {
   const TemporaryFolder folder;
-  const std::string command = before + " " FUNGI_BINARY " " + arguments + " >" + (folder / "out").string() + " 2>" + (folder / "err").string();
+  const std::string command = before + " " FUNGI_BINARY " " + arguments + " >" +
+                              (folder / "out").string() + " 2>" + (folder / "err").string();
   const int status = std::system(command.c_str());
   Outcome o;
   o.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -59,7 +61,8 @@ inline Outcome run_fungi(const std::string& arguments, const std::string& before
 inline std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) files[std::filesystem::relative(entry.path(), folder).string()] = read_text(entry.path());
+    if (entry.is_regular_file())
+      files[std::filesystem::relative(entry.path(), folder).string()] = read_text(entry.path());
   return files;
 }
 

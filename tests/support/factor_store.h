@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores with kept factors of made-up gradients, and those gradients formed plainly in double precision.
+// Stores with kept factors of made-up gradients, and those gradients formed plainly in double
+// precision.
 #pragma once
 
 #include <cmath>
@@ -22,14 +23,16 @@ struct MadeGradient {
   double scale = 1;  // of b: gradients may be very small
 };
 // Few terms: factors are multiplied. Many: gradients are formed.
-inline const std::vector<MadeGradient> kGradients = {{"kl", 1, 1e-30}, {"dino", 2, 1}, {"simclr", 7, 1e3}};
+inline const std::vector<MadeGradient> kGradients = {
+    {"kl", 1, 1e-30}, {"dino", 2, 1}, {"simclr", 7, 1e3}};
 
 struct MadeSample {
   std::vector<float> embedding;
   std::vector<Matrix<float>> b, a;  // by gradient; zero terms at the end
 };
 
-// Sample i of a data set. Every fifth has a zero KL gradient, every third fewer SimCLR terms than there is room for.
+// Sample i of a data set. Every fifth has a zero KL gradient, every third fewer SimCLR terms than
+// there is room for.
 inline MadeSample made_sample(size_t seed, size_t i) {
   const RandomStream random(seed, "factor store", i);
   size_t at = 0;
@@ -51,12 +54,15 @@ inline MadeSample made_sample(size_t seed, size_t i) {
   return s;
 }
 
-inline void write_factor_store(const std::filesystem::path& folder, size_t n, size_t seed, StoreType type = StoreType::float32) {
+inline void write_factor_store(const std::filesystem::path& folder, size_t n, size_t seed,
+                               StoreType type = StoreType::float32) {
   StoreSpec spec;
   spec.pipeline = "embedding+kl+dino+simclr";
   spec.precision = "f32";
-  spec.settings = R"({"seed": 42, "layer": "blocks.1.attn.proj", "projection": {"kind": "sign", "rows": 4}})";
-  spec.architecture = R"({"width": "6", "heads": "2", "head_dim": "5", "mlp_hidden": "24", "depth": "2", "activation": "gelu"})";
+  spec.settings =
+      R"({"seed": 42, "layer": "blocks.1.attn.proj", "projection": {"kind": "sign", "rows": 4}})";
+  spec.architecture =
+      R"({"width": "6", "heads": "2", "head_dim": "5", "mlp_hidden": "24", "depth": "2", "activation": "gelu"})";
   spec.type = type;
   spec.blocks = {{"embedding", kEmbedding}};
   for (const MadeGradient& g : kGradients) spec.blocks.push_back({g.name, 4});
@@ -69,7 +75,8 @@ inline void write_factor_store(const std::filesystem::path& folder, size_t n, si
   for (size_t i = 0; i < n; ++i) samples.push_back({"sample-" + std::to_string(i), int64_t(i % 3)});
   for (const StoreWork& work : writer.plan(samples, {"x", "y", "z"})) {
     StoreRows rows;
-    for (const StoreBlock& block : spec.blocks) rows.blocks.emplace_back(work.samples.size(), block.width);
+    for (const StoreBlock& block : spec.blocks)
+      rows.blocks.emplace_back(work.samples.size(), block.width);
     for (size_t p = 0; p < work.samples.size(); ++p) {
       const MadeSample s = made_sample(seed, work.samples[p]);
       std::copy(s.embedding.begin(), s.embedding.end(), rows.blocks[0].row(p));
@@ -84,11 +91,13 @@ inline void write_factor_store(const std::filesystem::path& folder, size_t n, si
 }
 
 // vec(Σ b ⊗ [a;1]), as it stands in the formula.
-inline std::vector<double> dense_gradient(const Matrix<float>& b, const Matrix<float>& a, bool bias = true) {
+inline std::vector<double> dense_gradient(const Matrix<float>& b, const Matrix<float>& a,
+                                          bool bias = true) {
   std::vector<double> g(b.cols() * (a.cols() + bias), 0.0);
   for (size_t v = 0; v < b.rows(); ++v)
     for (size_t i = 0; i < b.cols(); ++i)
-      for (size_t j = 0; j < a.cols() + bias; ++j) g[i * (a.cols() + bias) + j] += double(b(v, i)) * (j < a.cols() ? double(a(v, j)) : 1.0);
+      for (size_t j = 0; j < a.cols() + bias; ++j)
+        g[i * (a.cols() + bias) + j] += double(b(v, i)) * (j < a.cols() ? double(a(v, j)) : 1.0);
   return g;
 }
 
@@ -105,7 +114,8 @@ inline std::vector<double> unit(std::vector<double> x) {
 }
 
 // Unit blocks side by side: what a projection of endless width would be compared by.
-inline std::vector<double> limit_row(const MadeSample& s, bool embedding, const std::vector<size_t>& gradients) {
+inline std::vector<double> limit_row(const MadeSample& s, bool embedding,
+                                     const std::vector<size_t>& gradients) {
   std::vector<double> row;
   if (embedding) row = unit({s.embedding.begin(), s.embedding.end()});
   for (size_t g : gradients) {

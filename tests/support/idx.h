@@ -12,8 +12,11 @@ namespace fungi::test {
 
 inline void write_idx(const std::filesystem::path& folder, size_t n, size_t seed = 1) {
   std::filesystem::create_directories(folder);
-  auto big_endian = [](size_t v) { return std::string{char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; };
-  std::string images = std::string("\0\0\x08\x03", 4) + big_endian(n) + big_endian(20) + big_endian(20);
+  auto big_endian = [](size_t v) {
+    return std::string{char(v >> 24), char(v >> 16), char(v >> 8), char(v)};
+  };
+  std::string images =
+      std::string("\0\0\x08\x03", 4) + big_endian(n) + big_endian(20) + big_endian(20);
   std::string labels = std::string("\0\0\x08\x01", 4) + big_endian(n);
   for (size_t i = 0; i < n; ++i) {
     const RandomStream random(seed, "idx", i);
