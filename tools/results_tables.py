@@ -85,9 +85,11 @@ def precision_section(study):
     for kind, step in ((k, s) for k in (MAIN, OTHER) for s in STEPS):
         columns = [study.accuracies(s, step, *RECOMMENDED, embedding_once(step, SEEDS), precision=kind) for s in both]
         rows.append([kind, step, *[percent(c, 2) for c in columns], percent([mean(d) for d in zip(*columns)], 2)])
+    missing = [s for s in study.sets if s not in both]
+    note = f" Not finished in {OTHER}, so not shown: {', '.join(missing)}." if missing else ""
     return f"""## {MAIN} beside {OTHER}
 
-The recommended projection, the same heads and crops.
+The recommended projection, the same heads and crops.{note}
 
 {table(["precision", "features", *both, "mean"], rows)}"""
 
