@@ -11,5 +11,5 @@ endif()
 
 if(NOT FUNGI_SANITIZE)  # sanitizers add initialisers of their own
   add_test(NAME kernel.isa_objects COMMAND ${PROJECT_SOURCE_DIR}/tools/check_isa_objects.sh
-    "$<FILTER:$<TARGET_OBJECTS:fungi>,INCLUDE,kernel/(generic|avx2|avx512|avx512bf16|amx)\\.cpp>" COMMAND_EXPAND_LISTS)
+    "$<FILTER:$<TARGET_OBJECTS:fungi>,INCLUDE,(kernel/|_)(generic|avx2|avx512|avx512bf16|amx|vnni)\\.cpp>" COMMAND_EXPAND_LISTS)
 endif()

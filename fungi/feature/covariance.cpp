@@ -6,20 +6,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
+#include "fungi/kernel/kernel.h"
 
 namespace fungi {
 namespace {
 
-constexpr size_t kBlockRows =
-    2304;  // long enough that adding in f64 costs little, short enough for f32 sums
+// Rows of a block: long enough that adding in f64 costs little, short enough for f32 sums.
+constexpr size_t kBlockRows = 2304;
 constexpr size_t kSplitRows = 256;  // on tiles, whose f32 sums run through all of k
-constexpr size_t kTile = 256;       // columns of one packed operand
-constexpr size_t kLine = 16;        // floats in a line of the cache
-constexpr size_t kStrip = 64;       // columns transposed together
+constexpr size_t kTile = 192;       // columns of a tile of the scatter: whole panels
+constexpr size_t kDepth = 256;      // rows of two panels that L1 and L2 hold
 constexpr size_t kMirror = 64;      // rows and columns of the scatter mirrored together
 
 // Two bf16 numbers that together hold 16 bits of x; both as floats.
@@ -35,50 +36,38 @@ std::pair<float, float> split(float x) {
   return {high, round(x - high)};
 }
 
-// As kernel::pack, into the memory of an earlier block of the same size.
-void pack_again(const kernel::Kernel& table, View<const float> w, kernel::PackedMatrix& packed) {
-  if (packed.n == w.rows && packed.k == w.cols)
-    table.pack(w.data, w.stride, false, packed.n, packed.k, packed.data.data());
-  else
-    packed = kernel::pack(table, w);
-}
+// Columns of a few rows as both operands of a product of bf16.
+struct SplitOperand {
+  Buffer elements;  // as rows of x
+  size_t stride;
+  kernel::PackedMatrix packed;  // as W
 
-// to[c, i] = from[i, c] for `cols` columns. A whole line of each column is written at once: columns
-// lie a power of two apart and would push each other out of the cache. Rows lie pages apart, where
-// no hardware looks ahead.
-void transpose_columns(View<const float> from, size_t first, size_t cols, Matrix<float>& to) {
-  float tile[kStrip][kLine];
-  for (size_t i = 0; i < from.rows; i += kLine) {
-    const size_t rows = std::min(kLine, from.rows - i);
-    for (size_t r = 0; r < rows; ++r) {
-      const float* row = from.row(i + r) + first;
-      if (i + r + kLine < from.rows)
-        for (size_t c = 0; c < cols; c += kLine)
-          __builtin_prefetch(from.row(i + r + kLine) + first + c);
-      for (size_t c = 0; c < cols; ++c) tile[c][r] = row[c];
-    }
-    for (size_t c = 0; c < cols; ++c) std::copy_n(tile[c], rows, to.row(first + c) + i);
+  // x = high + low: the four products lie side by side along k, the smallest first.
+  SplitOperand(const kernel::Kernel& table, const Matrix<float>& columns) {
+    const size_t cols = columns.rows(), n = columns.cols(), k = 4 * n;
+    stride = round_up(k, table.k_multiple);
+    Matrix<float> left(cols, stride), right(cols, k);
+    for (size_t i = 0; i < cols; ++i)
+      for (size_t j = 0; j < n; ++j) {
+        const auto [high, low] = split(columns(i, j));
+        left(i, j) = left(i, 2 * n + j) = low;
+        left(i, n + j) = left(i, 3 * n + j) = high;
+        right(i, j) = right(i, n + j) = low;
+        right(i, 2 * n + j) = right(i, 3 * n + j) = high;
+      }
+    elements = Buffer(cols * stride * table.element_size);
+    table.to_elements(cols, k, left.data(), left.stride(), elements.data(), stride);
+    packed = kernel::pack(table, right);
   }
-}
-
-// Subtracts the shift from a column; returns the sum of what it becomes. Eight sums at once, since
-// each addition waits for the one before.
-double shift_column(float* column, size_t rows, float shift) {
-  double sum[8] = {};
-  size_t i = 0;
-  for (; i + 8 <= rows; i += 8)
-    for (size_t l = 0; l < 8; ++l) {
-      column[i + l] -= shift;
-      sum[l] += column[i + l];
-    }
-  for (; i < rows; ++i) sum[i % 8] += column[i] -= shift;
-  return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
-}
+};
 
 }  // namespace
 
 Covariance::Covariance(size_t width, Products products)
-    : width_(width), products_(products), sum_(width, 0.0) {
+    : width_(width),
+      products_(products),
+      kernel_(&covariance_kernel(best_isa())),
+      sum_(width, 0.0) {
   if (width == 0) fail("expected at least one column, found none", "features", "");
   if (products_ == Products::automatic)
     products_ = best_isa() == Isa::amx ? Products::split_bf16 : Products::f32;
@@ -108,100 +97,112 @@ void Covariance::add(View<const float> rows, Pool& pool) {
   }
 }
 
+size_t Covariance::tiles() const { return (width_ + kTile - 1) / kTile; }
+size_t Covariance::tile_columns(size_t tile) const {
+  return std::min(kTile, width_ - tile * kTile);
+}
+const float* Covariance::panel(size_t p) const {
+  return reinterpret_cast<const float*>(panels_.data()) + p * kBlockRows * kernel_->columns;
+}
+
 void Covariance::take_block(View<const float> block, Pool& pool) {
-  if (columns_.rows() == 0) {  // not before: a fit on few wide rows never comes here
-    columns_ = Matrix<float>(width_, kBlockRows);
+  FUNGI_ASSERT(kTile % kernel_->columns == 0);
+  if (scatter_.rows() == 0) {  // not before: a fit on few wide rows never comes here
+    panels_ = Buffer(round_up(width_, kernel_->columns) * kBlockRows * sizeof(float));
     scatter_ = Matrix<double>(width_, width_);
+    shift_.assign(width_, 0.0f);
+    const std::vector<double> sums = take_panels(block, pool);
+    for (size_t c = 0; c < width_; ++c) shift_[c] = float(sums[c] / double(block.rows));
   }
-  transpose(block, pool);
-  multiply(block.rows, pool);
+  const std::vector<double> sums = take_panels(block, pool);
+  for (size_t c = 0; c < width_; ++c) sum_[c] += sums[c];
+  products_ == Products::split_bf16 ? multiply_split(block.rows, pool) : multiply(block.rows, pool);
   taken_ += block.rows;
 }
 
-// columns_[c, i] = block[i, c] − shift[c], and the sums of the columns.
-void Covariance::transpose(View<const float> block, Pool& pool) {
-  const bool first = shift_.empty();
-  if (first) shift_.assign(width_, 0.0f);
-  std::vector<size_t> bad(width_, block.rows);  // first row with NaN or infinity, per column
-  pool.parallel_for(width_, kStrip, [&](size_t begin, size_t end, unsigned) {
-    transpose_columns(block, begin, end - begin, columns_);
-    for (size_t c = begin; c < end; ++c) {
-      float* column = columns_.row(c);
-      if (first) shift_[c] = float(shift_column(column, block.rows, 0.0f) / double(block.rows));
-      const double sum = shift_column(column, block.rows, shift_[c]);
-      sum_[c] += sum;
-      if (!std::isfinite(sum))
-        for (bad[c] = 0; bad[c] + 1 < block.rows && std::isfinite(block(bad[c], c));) ++bad[c];
-    }
+// panels_ = block − shift; returns the sums of the columns.
+std::vector<double> Covariance::take_panels(View<const float> block, Pool& pool) {
+  const size_t wide = kernel_->columns, panels = (width_ + wide - 1) / wide;
+  std::vector<double> sums(panels * wide, 0.0);
+  std::vector<size_t> bad(panels, block.rows);  // first row with NaN or infinity, per panel
+  pool.parallel_for(panels, 1, [&](size_t p, size_t, unsigned) {
+    const size_t first = p * wide, cols = std::min(wide, width_ - first);
+    kernel_->take_panel(block.rows, cols, block.data + first, block.stride, shift_.data() + first,
+                        const_cast<float*>(panel(p)), sums.data() + first);
+    for (size_t c = first; c < first + cols; ++c)
+      if (!std::isfinite(sums[c])) {
+        size_t row = 0;
+        while (row + 1 < block.rows && std::isfinite(block(row, c))) ++row;
+        bad[p] = std::min(bad[p], row);
+      }
   });
   const size_t row = *std::min_element(bad.begin(), bad.end());
   if (row < block.rows)
     fail(fmt::format("expected finite numbers, found NaN or infinity in row {}", taken_ + row),
          "features", "remove the row or extract it again");
+  return sums;
 }
 
-// x = high + low: the four products lie side by side along k, the smallest first.
-void Covariance::split_operand(const kernel::Kernel& table, View<const float> plain, Operand& o) {
-  const size_t n = plain.cols, k = 4 * n;
-  o.stride = round_up(k, table.k_multiple);
-  Matrix<float> left(plain.rows, o.stride), right(plain.rows, k);
-  for (size_t i = 0; i < plain.rows; ++i)
-    for (size_t j = 0; j < n; ++j) {
-      const auto [high, low] = split(plain(i, j));
-      left(i, j) = left(i, 2 * n + j) = low;
-      left(i, n + j) = left(i, 3 * n + j) = high;
-      right(i, j) = right(i, n + j) = low;
-      right(i, 2 * n + j) = right(i, 3 * n + j) = high;
+// scatter_ += product(i, j, tile, worker) for every tile [kTile, kTile] of columns with j ≤ i.
+template <class Product>
+void Covariance::add_tiles(Pool& pool, Product product) {
+  std::vector<Matrix<float>> sums;
+  for (unsigned w = 0; w < pool.threads(); ++w) sums.emplace_back(kTile, kTile);
+  pool.parallel_for(tiles() * (tiles() + 1) / 2, 1, [&](size_t task, size_t, unsigned worker) {
+    size_t i = 0, j = task;  // task → tile (i, j)
+    while (j > i) j -= ++i;
+    Matrix<float>& tile = sums[worker];
+    product(i, j, tile, worker);
+    for (size_t r = 0; r < tile_columns(i); ++r) {
+      double* to = scatter_.row(i * kTile + r) + j * kTile;
+      const size_t cols = i == j ? r + 1 : tile_columns(j);
+      for (size_t c = 0; c < cols; c += 8)  // rows lie pages apart
+        __builtin_prefetch(to + 4 * scatter_.stride() + c, 1);
+      for (size_t c = 0; c < cols; ++c) to[c] += tile(r, c);
     }
-  o.elements = Buffer(plain.rows * o.stride * table.element_size);
-  table.to_elements(plain.rows, k, left.data(), left.stride(), o.elements.data(), o.stride);
-  pack_again(table, right, o.packed);
+  });
 }
 
 void Covariance::multiply(size_t rows, Pool& pool) {
-  const bool split_products = products_ == Products::split_bf16;
-  const auto& table =
-      kernel::kernel_for(best_isa(), split_products ? Precision::bf16 : Precision::f32);
-  const size_t chunks = (width_ + kTile - 1) / kTile;
-  const auto chunk_cols = [&](size_t c) { return std::min(kTile, width_ - c * kTile); };
-  const size_t most = split_products ? kSplitRows : rows, parts = (rows + most - 1) / most;
-
-  operands_.resize(chunks * parts);  // [chunk of columns][part of the rows]
-  pool.parallel_for(chunks * parts, 1, [&](size_t task, size_t, unsigned) {
-    const size_t c = task / parts, first = task % parts * most;
-    const View<const float> plain(columns_.row(c * kTile) + first, chunk_cols(c),
-                                  std::min(most, rows - first), columns_.stride());
-    if (split_products)
-      split_operand(table, plain, operands_[task]);
-    else
-      pack_again(table, plain, operands_[task].packed);
+  const size_t wide = kernel_->columns, per_tile = kTile / wide;
+  const auto panels_of = [&](size_t tile) { return (tile_columns(tile) + wide - 1) / wide; };
+  add_tiles(pool, [&](size_t i, size_t j, Matrix<float>& tile, unsigned) {
+    std::fill_n(tile.data(), kTile * kTile, 0.0f);
+    for (size_t k = 0; k < rows; k += kDepth)
+      for (size_t q = 0; q < panels_of(j); ++q)
+        for (size_t p = i == j ? q : 0; p < panels_of(i); ++p)
+          kernel_->add_products(std::min(kDepth, rows - k), panel(i * per_tile + p) + k * wide,
+                                panel(j * per_tile + q) + k * wide, &tile(p * wide, q * wide),
+                                kTile);
   });
+}
 
+void Covariance::multiply_split(size_t rows, Pool& pool) {
+  const auto& table = kernel::kernel_for(best_isa(), Precision::bf16);
+  const size_t wide = kernel_->columns, parts = (rows + kSplitRows - 1) / kSplitRows;
+  std::vector<std::optional<SplitOperand>> operands(tiles() * parts);  // [tile][part of the rows]
+  pool.parallel_for(operands.size(), 1, [&](size_t task, size_t, unsigned) {
+    const size_t tile = task / parts, first = task % parts * kSplitRows;
+    Matrix<float> columns(tile_columns(tile), std::min(kSplitRows, rows - first));
+    for (size_t c = 0; c < columns.rows(); ++c) {
+      const size_t column = tile * kTile + c;
+      const float* from = panel(column / wide) + first * wide + column % wide;
+      for (size_t r = 0; r < columns.cols(); ++r) columns(c, r) = from[r * wide];
+    }
+    operands[task].emplace(table, columns);
+  });
   std::vector<Buffer> scratch(pool.threads());
-  std::vector<Matrix<float>> tiles;
-  for (unsigned w = 0; w < pool.threads(); ++w) tiles.emplace_back(kTile, kTile);
-  pool.parallel_for(chunks * (chunks + 1) / 2, 1, [&](size_t task, size_t, unsigned worker) {
-    size_t i = 0, j = task;  // task → tile (i, j) with j ≤ i
-    while (j > i) j -= ++i;
-    Matrix<float>& tile = tiles[worker];
+  add_tiles(pool, [&](size_t i, size_t j, Matrix<float>& tile, unsigned worker) {
     kernel::Epilogue epilogue;
     epilogue.out = tile.data();
     epilogue.out_stride = epilogue.residual_stride = tile.stride();
     for (size_t p = 0; p < parts; ++p) {
-      const Operand &x = operands_[i * parts + p], &y = operands_[j * parts + p];
-      const size_t bytes = table.gemm_scratch(chunk_cols(i), chunk_cols(j), y.packed.k);
+      const SplitOperand &x = *operands[i * parts + p], &y = *operands[j * parts + p];
+      const size_t bytes = table.gemm_scratch(tile_columns(i), tile_columns(j), y.packed.k);
       if (scratch[worker].bytes() < bytes) scratch[worker] = Buffer(bytes);
       epilogue.residual = p > 0 ? tile.data() : nullptr;
-      if (split_products)
-        table.gemm(chunk_cols(i), x.elements.data(), x.stride, y.packed, epilogue,
-                   scratch[worker].data());
-      else
-        table.gemm(chunk_cols(i), columns_.row(i * kTile), columns_.stride(), y.packed, epilogue,
-                   scratch[worker].data());
-    }
-    for (size_t r = 0; r < chunk_cols(i); ++r) {
-      double* to = scatter_.row(i * kTile + r) + j * kTile;
-      for (size_t c = 0; c < chunk_cols(j); ++c) to[c] += tile(r, c);
+      table.gemm(tile_columns(i), x.elements.data(), x.stride, y.packed, epilogue,
+                 scratch[worker].data());
     }
   });
 }

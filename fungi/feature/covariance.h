@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means and products of columns over a stream of rows, for PCA and CKA. Products run through the
-// f32 GEMM (on tiles: as four bf16 products of the split number) in blocks of a fixed number of
-// rows; blocks are added in f64. However the rows arrive and however many threads help, the blocks
-// are the same, and so are the bytes of the result.
+// Means and products of columns over a stream of rows, for PCA and CKA. Products are f32 sums (on
+// tiles: of four bf16 products of the split number) over blocks of a fixed number of rows; blocks
+// are added in f64. However the rows arrive and however many threads help, the blocks are the same,
+// and so are the bytes of the result.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
-#include "fungi/kernel/kernel.h"
+#include "fungi/feature/covariance_kernel.h"
 
 namespace fungi {
 
@@ -36,26 +36,24 @@ class Covariance {
 
  private:
   void take_block(View<const float> block, Pool& pool);
-  void transpose(View<const float> block, Pool& pool);
+  std::vector<double> take_panels(View<const float> block, Pool& pool);
+  template <class Product>
+  void add_tiles(Pool& pool, Product product);
   void multiply(size_t rows, Pool& pool);
-
-  // One operand of the products of a block: packed as W, and, if split, as rows of x, too.
-  struct Operand {
-    Buffer elements;
-    size_t stride = 0;
-    kernel::PackedMatrix packed;
-  };
-  static void split_operand(const kernel::Kernel& table, View<const float> plain, Operand& operand);
+  void multiply_split(size_t rows, Pool& pool);
+  size_t tiles() const;
+  size_t tile_columns(size_t tile) const;
+  const float* panel(size_t p) const;
 
   size_t width_;
   Products products_;
+  const CovarianceKernel* kernel_;
   size_t taken_ = 0, waiting_ = 0;
   Matrix<float> buffer_;      // rows that do not fill a block yet
   std::vector<float> shift_;  // near the mean: keeps the products small (the first block's mean)
   std::vector<double> sum_;   // of shifted columns
-  Matrix<float> columns_;     // [width, block rows], shifted
-  std::vector<Operand> operands_;  // of the last block: memory for the next
-  Matrix<double> scatter_;         // lower triangle of tiles
+  Buffer panels_;             // the block, shifted, in panels of columns
+  Matrix<double> scatter_;    // lower triangle of tiles
 };
 
 }  // namespace fungi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest eigenvalues of a symmetric matrix and their vectors, in f64. The heavy part
-// (reduction to tridiagonal form by blocked Householder reflections, and the way back) is our own:
-// parallel with a fixed partition, hence the same bytes for any thread count. The tridiagonal
-// problem itself goes to LAPACK (dstemr), which is serial there.
+// (reduction to a band, then to three diagonals, and the way back) is our own: parallel with a
+// fixed partition, hence the same bytes for any thread count. The tridiagonal problem itself goes
+// to LAPACK (dstemr), a part of the spectrum at a time.
 #pragma once
 
 #include <cstddef>

@@ -6,13 +6,13 @@
 namespace fungi {
 namespace {
 
-constexpr size_t kLanes = 4;
+constexpr size_t kLanes = 4, kTileRows = 4;
 
 #include "fungi/feature/eigen_body.h"
 
 }  // namespace
 
 extern const EigenKernel kEigenAvx2;
-const EigenKernel kEigenAvx2 = {symmetric_product, subtract_product, add_two, dot};
+const EigenKernel kEigenAvx2 = table;
 
 }  // namespace fungi

@@ -6,13 +6,13 @@
 namespace fungi {
 namespace {
 
-constexpr size_t kLanes = 8;
+constexpr size_t kLanes = 8, kTileRows = 8;
 
 #include "fungi/feature/eigen_body.h"
 
 }  // namespace
 
 extern const EigenKernel kEigenAvx512;
-const EigenKernel kEigenAvx512 = {symmetric_product, subtract_product, add_two, dot};
+const EigenKernel kEigenAvx512 = table;
 
 }  // namespace fungi

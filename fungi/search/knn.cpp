@@ -164,13 +164,18 @@ class Block {
 
   void take(Scan& scan, size_t query, size_t first, size_t part_row, const Hit* hits,
             size_t count) {
+    if (count == 0) return;
     Waiting& waiting = waiting_[query];
+    std::vector<Candidate>& all = waiting.hits;
+    all.resize(all.size() + count);
+    Candidate* next = all.data() + all.size() - count;
     for (size_t h = 0; h < count; ++h) {
       const size_t in_block = part_row + hits[h].row;
-      if (wanted(query, first + in_block))
-        waiting.hits.push_back({uint32_t(first + in_block), hits[h].lower,
-                                scan.upper(query, in_block, hits[h].lower)});
+      *next = {uint32_t(first + in_block), hits[h].lower,
+               scan.upper(query, in_block, hits[h].lower)};
+      next += wanted(query, first + in_block);
     }
+    all.resize(size_t(next - all.data()));
     if (waiting.hits.size() > waiting.patience) look_through(scan, query, waiting);
   }
 

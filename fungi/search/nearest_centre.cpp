@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 
 namespace fungi::search {
 namespace {
@@ -12,7 +11,6 @@ namespace {
 // A scan that leaves more than this share of the pairs open is worse than the f32 one.
 constexpr double kWorthwhile = 0.2;
 constexpr double kMargin = 1 + 1e-9;  // covers the rounding of distances, their sums and squares
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "fungi/base/cpu.h"
 
@@ -26,11 +25,7 @@ const char* to_string(ScanKind kind) {
 namespace search {
 namespace {
 
-constexpr double kUnit = 0x1p-24;         // half a unit in the last place of f32
-constexpr double kRounding = 32 * kUnit;  // covers the few f32 operations that put a bound together
-constexpr double kTiny = 0x1p-120;  // per column: what underflow and flushed denormals may lose
 constexpr size_t kGrain = 64;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Lengths whose products come near the ends of the f32 range: such rows and queries are never
 // excluded.
@@ -175,16 +170,6 @@ void Scan::set_limit_above(size_t query, float upper) {
       (double(width_) + 64) * 0x1p-50 * (std::fabs(double(upper)) + 2 * query_square_[query]);
   float& limit = query_terms_[query].limit;
   limit = std::min(limit, up(double(upper) + slack));
-}
-
-// The lower bound took away what rounding and the sum of the bound in f32 may amount to; twice that
-// leads to the other side.
-float Scan::upper(size_t query, size_t row, float lower) const {
-  const QueryTerms& q = query_terms_[query];
-  const double norm = norm_[row], slack = double(q.norm) * residual_[row] + q.residual * norm;
-  if (!std::isfinite(slack) || !std::isfinite(lower)) return kInfinity;
-  const double value = lower + 2 * slack + 4 * (kRounding * norm * norm + kTiny * double(width_));
-  return float(value + std::fabs(value) * 0x1p-22);  // up(), in less time
 }
 
 }  // namespace search

@@ -4,6 +4,8 @@
 // out. knn.h has the proof.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -23,6 +25,11 @@ enum class ScanKind {
 const char* to_string(ScanKind kind);
 
 namespace search {
+
+constexpr double kUnit = 0x1p-24;         // half a unit in the last place of f32
+constexpr double kRounding = 32 * kUnit;  // covers the few f32 operations that put a bound together
+constexpr double kTiny = 0x1p-120;  // per column: what underflow and flushed denormals may lose
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 ScanKind resolve(ScanKind kind);  // never automatic
 
@@ -100,6 +107,16 @@ class Scan {
   std::vector<float> bias_, scale_, residual_, norm_;
   std::vector<int32_t> offset_;
 };
+
+// The lower bound took away what rounding and the sum of the bound in f32 may amount to; twice that
+// leads to the other side.
+inline float Scan::upper(size_t query, size_t row, float lower) const {
+  const QueryTerms& q = query_terms_[query];
+  const double norm = norm_[row], slack = double(q.norm) * residual_[row] + q.residual * norm;
+  if (!std::isfinite(slack) || !std::isfinite(lower)) return kInfinity;
+  const double value = lower + 2 * slack + 4 * (kRounding * norm * norm + kTiny * double(width_));
+  return float(value + std::fabs(value) * 0x1p-22);  // rounded up, in less time
+}
 
 std::unique_ptr<Scan> make_byte_scan(const ExactKey& exact, std::vector<float> centre);
 std::unique_ptr<Scan> make_table_scan(bool bf16, const ExactKey& exact, std::vector<float> centre,

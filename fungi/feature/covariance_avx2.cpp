@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The products of columns for one instruction set; the flags are set in cmake/search_isa.cmake.
+#include "fungi/feature/covariance_kernel.h"
+
+namespace fungi {
+namespace {
+
+constexpr size_t kLanes = 8, kRows = 4;
+
+#include "fungi/feature/covariance_body.h"
+
+}  // namespace
+
+extern const CovarianceKernel kCovarianceAvx2;
+const CovarianceKernel kCovarianceAvx2 = table;
+
+}  // namespace fungi
