@@ -37,8 +37,7 @@ void add_two(size_t n, double s, const double* x, double t, const double* z, dou
   for (; i < n; ++i) y[i] += s * x[i] + t * z[i];
 }
 
-// Products
-// -----------------------------------------------------------------------------------------
+// Products ------------------------------------------------------------
 
 constexpr size_t kWide = 3;  // registers of columns
 constexpr size_t kTileCols = kWide * kLanes;
@@ -134,8 +133,7 @@ void subtract_transposed(size_t m, size_t n, size_t k, const double* a, size_t a
                            a_stride, b + l * b_stride, b_stride, c + i * c_stride, c_stride);
 }
 
-// The chase
-// ----------------------------------------------------------------------------------------
+// The chase ------------------------------------------------------------
 
 constexpr size_t kBandRegisters = kBand / kLanes;
 
