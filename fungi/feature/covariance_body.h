@@ -38,8 +38,7 @@ void take_panel(size_t rows, size_t cols, const float* x, size_t x_stride, const
       total[w] += __builtin_convertvector(value, Doubles);
     }
   }
-  for (size_t w = 0; w < kWide; ++w)
-    *reinterpret_cast<Doubles*>(sum + w * kLanes) = total[w];
+  for (size_t w = 0; w < kWide; ++w) *reinterpret_cast<Doubles*>(sum + w * kLanes) = total[w];
 }
 
 void add_products(size_t rows, const float* x, const float* y, float* c, size_t c_stride) noexcept {

@@ -153,8 +153,8 @@ void BandReduction::transform_back(double* z) const {
     double* rows = z + panel->from * wide;
     std::fill_n(along.data(), kBand * wide, 0.0);
     std::fill_n(mixed.data(), kBand * wide, 0.0);
-    kernel_.subtract_product(kBand, wide, length, panel->v.data(), length, rows, wide,
-                             along.data(), wide);  // −V z
+    kernel_.subtract_product(kBand, wide, length, panel->v.data(), length, rows, wide, along.data(),
+                             wide);  // −V z
     kernel_.subtract_product(kBand, wide, kBand, panel->t.data(), kBand, along.data(), wide,
                              mixed.data(), wide);  // T V z
     kernel_.subtract_transposed(length, wide, kBand, panel->v.data(), length, mixed.data(), wide,

@@ -21,6 +21,7 @@ constexpr size_t kFewQueries = 12;
 // A scan that leaves more than this share of the pairs open is worse than the f32 one.
 constexpr double kWorthwhile = 0.04;
 constexpr size_t kSettleGrain = 16;  // queries
+constexpr size_t kAhead = 3;         // rows fetched before their turn: memory is far away
 // Hits of a query that wait for their exact keys, beside eight times its neighbours.
 constexpr size_t kMostWaiting = 512;
 
@@ -116,11 +117,11 @@ class Block {
     return !options_.skip_same_row || row != first_query_ + query;
   }
 
-  // The next row is fetched while this one is decided.
+  // Rows come to L2 while those before them are decided.
   void prefetch(const float* row) const {
     const char* at = reinterpret_cast<const char*>(row);
     for (size_t b = 0; b < std::min<size_t>(database_.cols * sizeof(float), 4096); b += 64)
-      __builtin_prefetch(at + b);
+      __builtin_prefetch(at + b, 0, 2);
   }
 
   void limit(Scan& scan, size_t query) {
@@ -217,8 +218,8 @@ class Block {
     const double x_norm = scan.query_norm(query);
     uint64_t computed = 0;
     for (size_t h = 0; h < count; ++h) {
-      if (h + 1 < count && may_hold(scan, query, hits[h + 1]))
-        prefetch(database_.row(hits[h + 1].row));
+      if (h + kAhead < count && may_hold(scan, query, hits[h + kAhead]))
+        prefetch(database_.row(hits[h + kAhead].row));
       if (!may_hold(scan, query, hits[h])) continue;
       const float* y = database_.row(hits[h].row);
       const double y_norm = row_norms_[hits[h].row];
