@@ -60,8 +60,7 @@ def projection_section(study):
     sets = study.finished()
     rows = []
     for kind, width in PROJECTIONS:
-        seeds = SEEDS if width < 16 * WIDTH or (kind, width) == RECOMMENDED else SEEDS[:1]
-        cells = [[mean(d) for d in zip(*[study.accuracies(s, step, kind, width, seeds) for s in sets])] for step in STEPS[1:]]
+        cells = [[mean(d) for d in zip(*[study.accuracies(s, step, kind, width) for s in sets])] for step in STEPS[1:]]
         rows.append([kind, str(width), *[percent(c, 2) for c in cells]])
     exact = []
     for step in STEPS[1:]:
@@ -72,7 +71,7 @@ def projection_section(study):
     return f"""## What the projection costs
 
 Mean accuracy over the sets (k = 20, PCA to 512 where it applies) by kind and number of rows. The last line uses the gradients
-themselves (`knn --exact-gradients`), the limit of infinitely many rows. Where one seed was run there is no ±.
+themselves (`knn --exact-gradients`), the limit of infinitely many rows.
 
 {table(["projection", "rows", *STEPS[1:]], rows)}"""
 

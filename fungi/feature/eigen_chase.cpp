@@ -87,8 +87,8 @@ void Chase::advance(Sweep& sweep, double* band) {
 
   const size_t next = sweep.begin + sweep.length, rows = std::min(kBand, n_ - next);
   double tau = 0;
-  if (rows >
-      0) {  // the block C below: C ← C H, its first column is reflected, H' C follows at once
+  if (rows > 0) {
+    // The block C below: C ← C H, then its first column is reflected, and H' C follows at once.
     double* block = at(next, sweep.begin);
     kernel_.multiply_band(rows, block, kStride, sweep.v, left);
     for (size_t r = 0; r < rows; ++r) {
