@@ -11,6 +11,8 @@
 
 #if __has_include(<hnswlib/hnswlib.h>)
 #define FUNGI_HAS_HNSWLIB 1
+// Distances are our own; and its manual fetching ahead reads one link behind a full list.
+#define NO_MANUAL_VECTORIZATION
 #include <hnswlib/hnswlib.h>
 #endif
 
