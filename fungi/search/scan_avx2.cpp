@@ -62,12 +62,12 @@ void scan_bytes(size_t d_padded, size_t rows, const uint8_t* queries, const int8
 #pragma GCC unroll 4
       for (size_t i = 0; i < kQueryGroup; ++i) {
         const __m256i a = broadcast(u + 4 * i), b = broadcast(u + 4 * (kQueryGroup + i));
-        const __m256i x =
-            _mm256_add_epi16(_mm256_maddubs_epi16(a, p[0]), _mm256_maddubs_epi16(b, p[2]));
+        const __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(a, _mm256_loadu_si256(p + 0)),
+                                           _mm256_maddubs_epi16(b, _mm256_loadu_si256(p + 2)));
         low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(x, ones));
         pin(low[i]);
-        const __m256i y =
-            _mm256_add_epi16(_mm256_maddubs_epi16(a, p[1]), _mm256_maddubs_epi16(b, p[3]));
+        const __m256i y = _mm256_add_epi16(_mm256_maddubs_epi16(a, _mm256_loadu_si256(p + 1)),
+                                           _mm256_maddubs_epi16(b, _mm256_loadu_si256(p + 3)));
         high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(y, ones));
         pin(high[i]);
       }
