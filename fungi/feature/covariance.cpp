@@ -101,8 +101,8 @@ size_t Covariance::tiles() const { return (width_ + kTile - 1) / kTile; }
 size_t Covariance::tile_columns(size_t tile) const {
   return std::min(kTile, width_ - tile * kTile);
 }
-const float* Covariance::panel(size_t p) const {
-  return reinterpret_cast<const float*>(panels_.data()) + p * kBlockRows * kernel_->columns;
+float* Covariance::panel(size_t p) {
+  return reinterpret_cast<float*>(panels_.data()) + p * kBlockRows * kernel_->columns;
 }
 
 void Covariance::take_block(View<const float> block, Pool& pool) {
@@ -128,7 +128,7 @@ std::vector<double> Covariance::take_panels(View<const float> block, Pool& pool)
   pool.parallel_for(panels, 1, [&](size_t p, size_t, unsigned) {
     const size_t first = p * wide, cols = std::min(wide, width_ - first);
     kernel_->take_panel(block.rows, cols, block.data + first, block.stride, shift_.data() + first,
-                        const_cast<float*>(panel(p)), sums.data() + first);
+                        panel(p), sums.data() + first);
     for (size_t c = first; c < first + cols; ++c)
       if (!std::isfinite(sums[c])) {
         size_t row = 0;

@@ -43,7 +43,7 @@ class Covariance {
   void multiply_split(size_t rows, Pool& pool);
   size_t tiles() const;
   size_t tile_columns(size_t tile) const;
-  const float* panel(size_t p) const;
+  float* panel(size_t p);
 
   size_t width_;
   Products products_;
