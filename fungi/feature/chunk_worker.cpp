@@ -81,8 +81,9 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
                                   [](const auto& r) { return r.request.masked_views > 0; });
   resize(pixels_, batch, makers_.front().view_floats());
   if (masked && masks_.rows() != batch) masks_ = Matrix<uint8_t>(batch, patches);
-  for (size_t row = first; row < last; row += batch) {
-    const size_t count = std::min(batch, last - row);
+  const size_t batches = (last - first + batch - 1) / batch;
+  for (size_t b = 0, row = first; b < batches; ++b) {
+    const size_t count = first + (last - first) * (b + 1) / batches - row;  // as even as can be
     step_ = "view";
     for (size_t i = 0; i < count; ++i) {
       const RowId id = locate(row + i, samples.size());
@@ -93,6 +94,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
     if (masked) inputs.masked = masks_.view().slice(0, count);
     step_ = "forward";
     done(row, count, inputs);
+    row += count;
   }
 }
 

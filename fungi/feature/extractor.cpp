@@ -38,7 +38,6 @@ namespace {
 
 // Factors of a group wait for the projection; no more than this many bytes of them at a time.
 constexpr size_t kGroupBytes = size_t{256} << 20;
-constexpr size_t kGroupSamples = 64;  // the projection passes over its matrix once per so many
 
 // State is stored as a file each: "kl-head-weight" for the tensor "head.weight" of "kl".
 std::string stored_name(const Objective& objective, std::string name) {
@@ -301,21 +300,24 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
   StoreRows out;
   for (const StoreBlock& b : layout) out.blocks.emplace_back(samples.size(), b.width);
 
-  size_t factor_floats = 1;
+  size_t waiting_floats = 1;  // per sample: factors, and what they are projected to
   if (!s.objectives.empty()) {
     const size_t per_view = s.backbone.can_record() ? s.backbone.architecture().pooled_tokens()
                                                     : s.backbone.architecture().tokens();
-    factor_floats =
-        views_per_sample() * per_view * (s.backbone.layer_inputs() + s.backbone.layer_outputs());
+    waiting_floats =
+        views_per_sample() * per_view * (s.backbone.layer_inputs() + s.backbone.layer_outputs()) +
+        s.projection->rows();
   }
-  const size_t group =
-      std::clamp<size_t>(kGroupBytes / (4 * factor_floats), s.pool.threads(), kGroupSamples);
-  const size_t chunk = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
+  const size_t group = std::max<size_t>(kGroupBytes / (4 * waiting_floats), s.pool.threads());
+  const size_t most = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
   for (size_t first = 0; first < samples.size(); first += group) {
     const size_t count = std::min(group, samples.size() - first);
     std::vector<SampleResult> results(count);
     std::vector<StoreFailure> failures(count);  // without a stage: none
-    s.pool.parallel_for(count, chunk, [&](size_t begin, size_t end, unsigned w) {
+    // Chunks as even as can be, the same number for every thread: none waits for the last one.
+    const size_t chunks = round_up((count + most - 1) / most, s.pool.threads());
+    s.pool.parallel_for(chunks, 1, [&](size_t c, size_t, unsigned w) {
+      const size_t begin = count * c / chunks, end = count * (c + 1) / chunks;
       ChunkWorker& worker = s.workers[w];
       std::vector<Image> images(end - begin);
       std::vector<PreparedSample> prepared;

@@ -107,7 +107,8 @@ class DenseProjection final : public Projection {
                  elements.data() + i * stride * kernel_.element_size);
         kernel_.gemm(count, elements.data(), stride, packed, epilogue, scratch.data());
         for (size_t i = 0; i < count; ++i)
-          for (size_t c = 0; c < n; ++c) sums(r + i, c % piece.samples) += products(i, c);
+          for (size_t first = 0; first < n; first += piece.samples)
+            for (size_t s = 0; s < piece.samples; ++s) sums(r + i, s) += products(i, first + s);
       }
     }
   }

@@ -44,16 +44,16 @@ inline void pack_keys(size_t tokens, size_t head_dim, const bfloat16* k, size_t 
       bfloat16* tile = panels + (first / kTilePanel * steps + s) * kStepElements +
                        first % kTilePanel / kTile * kTileElements;
       const size_t columns = smaller(kTileStep, head_dim - s * kTileStep);
-      for (size_t j = 0; j < kTile; ++j) {
+      Words pairs[kTile] = {};
+      for (size_t j = 0; j < smaller(kTile, tokens - first); ++j) {
         const bfloat16* source = k + (first + j) * stride + s * kTileStep;
-        uint32_t pairs[kTile] = {};
-        if (first + j < tokens && columns == kTileStep)
-          __builtin_memcpy(pairs, source, sizeof pairs);
-        else if (first + j < tokens)
-          __builtin_memcpy(pairs, source, columns * sizeof(bfloat16));
-        for (size_t pair = 0; pair < kTile; ++pair)
-          __builtin_memcpy(tile + pair * kTileStep + 2 * j, pairs + pair, sizeof pairs[0]);
+        if (columns == kTileStep)
+          __builtin_memcpy(&pairs[j], source, sizeof pairs[j]);
+        else
+          __builtin_memcpy(&pairs[j], source, columns * sizeof(bfloat16));
       }
+      transpose(pairs);
+      __builtin_memcpy(tile, pairs, sizeof pairs);
     }
 }
 

@@ -68,10 +68,23 @@ FUNGI_INLINE void store_step(Pair* panel, const float (*block)[kPanel]) {
   }
 }
 
+// block[i][j] = w[j · w_stride + i] for i < deep, j < columns, a register square at a time.
+constexpr size_t kDeep = 16;  // of k at a time: a line of each row of W
+inline void turn_block(const float* w, size_t w_stride, size_t columns, size_t deep,
+                       float (*block)[kPanel]) {
+  for (size_t j = 0; j < columns; j += kLanes)
+    for (size_t i = 0; i < deep; i += kLanes) {
+      Words square[kLanes] = {};
+      for (size_t r = 0; r < smaller(kLanes, columns - j); ++r)
+        square[r] = Words(load(w + (j + r) * w_stride + i, smaller(kLanes, deep - i)));
+      transpose(square);
+      for (size_t r = 0; r < kLanes; ++r) store(block[i + r] + j, Floats(square[r]));
+    }
+}
+
 template <class E>
 void pack(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
           void* packed) noexcept {
-  constexpr size_t kDeep = 16;  // of k at a time: a line of each row of W
   constexpr size_t kStep = Factors<E>::kStep;
   for (size_t first = 0; first < n; first += kPanel) {
     auto* panel = static_cast<RightOf<E>*>(packed) + first * steps_of<E>(k);
@@ -83,8 +96,7 @@ void pack(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
         for (size_t i = 0; i < deep; ++i)
           __builtin_memcpy(block[i], w + (k0 + i) * w_stride + first, columns * sizeof(float));
       else
-        for (size_t j = 0; j < columns; ++j)
-          for (size_t i = 0; i < deep; ++i) block[i][j] = w[(first + j) * w_stride + k0 + i];
+        turn_block(w + first * w_stride + k0, w_stride, columns, deep, block);
       if (deep % kStep != 0) __builtin_memset(block[deep], 0, sizeof block[deep]);
       for (size_t i = 0; i < deep; i += kStep, panel += kPanel) store_step(panel, block + i);
     }

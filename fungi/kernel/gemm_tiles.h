@@ -20,24 +20,49 @@ inline size_t tile_packed_bytes(size_t n, size_t k) noexcept {
   return padded(n, kTilePanel) * padded(k, kTileStep) * sizeof(bfloat16);
 }
 
+// One tile of W: its row p holds the pair (2p, 2p + 1) of `deep` k, of each of `columns` columns.
+// They lie as rows of w, or, turned, as columns.
+static_assert(kTile == kLanes);
+FUNGI_INLINE void pack_tile(const float* w, size_t w_stride, size_t columns, size_t deep,
+                            bfloat16* tile) {
+  Words pairs[kTile] = {};
+  for (size_t j = 0; j < columns; ++j) {
+    const Floats low = load(w + j * w_stride, smaller(deep, kLanes));
+    const Floats high = deep > kLanes ? load(w + j * w_stride + kLanes, deep - kLanes) : Floats{};
+    const Halves both[2] = {__builtin_convertvector(rounded_words(low) >> 16, Halves),
+                            __builtin_convertvector(rounded_words(high) >> 16, Halves)};
+    __builtin_memcpy(&pairs[j], both, sizeof both);
+  }
+  transpose(pairs);
+  __builtin_memcpy(tile, pairs, sizeof pairs);
+}
+FUNGI_INLINE void pack_turned_tile(const float* w, size_t w_stride, size_t columns, size_t deep,
+                                   bfloat16* tile) {
+  for (size_t i = 0; i < kTileStep; i += 2, tile += kTileStep) {
+    const Floats even = i < deep ? load(w + i * w_stride, columns) : Floats{};
+    const Floats odd = i + 1 < deep ? load(w + (i + 1) * w_stride, columns) : Floats{};
+    const Words both = rounded_words(even) >> 16 | (rounded_words(odd) & 0xffff0000u);
+    __builtin_memcpy(tile, &both, sizeof both);
+  }
+}
+
 // [panel][step of k][half of the panel][pair of k][column][which of the pair]
 inline void tile_pack(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
                       void* packed) noexcept {
-  const size_t n_step = transposed ? 1 : w_stride, k_step = transposed ? w_stride : 1;
-  bfloat16* place = static_cast<bfloat16*>(packed);
+  bfloat16* tile = static_cast<bfloat16*>(packed);
   for (size_t panel = 0; panel < n; panel += kTilePanel)
     for (size_t step = 0; step < k; step += kTileStep)
-      for (size_t first = panel; first < panel + kTilePanel; first += kTile)
-        for (size_t pair = step; pair < step + kTileStep; pair += 2, place += kTileStep) {
-          Floats even{}, odd{};
-          for (size_t j = 0; j < kTile && first + j < n; ++j) {
-            const float* source = w + (first + j) * n_step + pair * k_step;
-            if (pair < k) even[j] = source[0];
-            if (pair + 1 < k) odd[j] = source[k_step];
-          }
-          const Words both = rounded_words(even) >> 16 | (rounded_words(odd) & 0xffff0000u);
-          __builtin_memcpy(place, &both, sizeof both);
-        }
+      for (size_t first = panel; first < panel + kTilePanel;
+           first += kTile, tile += kTileElements) {
+        const size_t columns = first < n ? smaller(kTile, n - first) : 0;
+        const size_t deep = smaller(kTileStep, k - step);
+        if (columns == 0)
+          __builtin_memset(tile, 0, kTileElements * sizeof(bfloat16));
+        else if (transposed)
+          pack_turned_tile(w + step * w_stride + first, w_stride, columns, deep, tile);
+        else
+          pack_tile(w + first * w_stride + step, w_stride, columns, deep, tile);
+      }
 }
 
 inline size_t tile_gemm_scratch(size_t, size_t, size_t k) noexcept {

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "fungi/kernel/table.h"
 
@@ -173,6 +174,22 @@ FUNGI_INLINE float largest(Floats v) {
 }
 
 FUNGI_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+
+// Rows become columns: blocks change places across the diagonal, half as large in every stage.
+template <size_t Distance, size_t... Lane>
+FUNGI_INLINE void exchange_blocks(Words& upper, Words& lower, std::index_sequence<Lane...>) {
+  const Words u = upper, l = lower;
+  upper = __builtin_shufflevector(u, l, (Lane & Distance ? kLanes + Lane - Distance : Lane)...);
+  lower = __builtin_shufflevector(u, l, (Lane & Distance ? kLanes + Lane : Lane + Distance)...);
+}
+template <size_t Distance = kLanes / 2>
+FUNGI_INLINE void transpose(Words (&rows)[kLanes]) {
+#pragma GCC unroll 16
+  for (size_t i = 0; i < kLanes; ++i)
+    if ((i & Distance) == 0)
+      exchange_blocks<Distance>(rows[i], rows[i + Distance], std::make_index_sequence<kLanes>());
+  if constexpr (Distance > 1) transpose<Distance / 2>(rows);
+}
 
 // The compiler must form v anew and may assume nothing about it: for loops that measure.
 FUNGI_INLINE void opaque(Floats& v) {
