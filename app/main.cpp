@@ -43,6 +43,25 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
   return best.empty() ? "" : fmt::format(" Did you mean '{}'?", best);
 }
 
+// Unknown options come first: a misspelt one may be why another is missing.
+int explain(const CLI::App& app, const CLI::ParseError& e, const std::string& first_word) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  if (verbs.empty()) {
+    fmt::print(stderr, "fungi: {}.{}\nSee fungi --help.\n", e.what(),
+               first_word.empty() ? "" : suggestion(app, first_word));
+    return kUsage;
+  }
+  const std::string verb = verbs.front()->get_name();
+  for (const std::string& word : verbs.front()->remaining())
+    if (word.starts_with('-') && word.size() > 1) {
+      fmt::print(stderr, "fungi: '{}' has no option '{}'.{}\nSee fungi {} --help.\n", verb, word,
+                 suggestion(app, word), verb);
+      return kUsage;
+    }
+  fmt::print(stderr, "fungi: {}\nSee fungi {} --help.\n", e.what(), verb);
+  return kUsage;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -60,18 +79,9 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ExtrasError& e) {
-    std::string word = argc > 1 ? argv[1] : "";
-    for (const CLI::App* verb : app.get_subcommands())
-      if (!verb->remaining().empty()) word = verb->remaining().front();
-    fmt::print(stderr, "fungi: {}.{}\n", e.what(), suggestion(app, word));
-    return kUsage;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    const std::string word = argc > 1 && app.get_subcommands().empty() ? argv[1] : "";
-    fmt::print(stderr, "fungi: {}{}\nSee fungi --help.\n", e.what(),
-               word.empty() ? "" : suggestion(app, word));
-    return kUsage;
+    return explain(app, e, argc > 1 ? argv[1] : "");
   }
   for (auto& [self, verb] : verbs)
     if (self->parsed()) return verb();

@@ -23,6 +23,12 @@ foreach(room base kernel checkpoint input view backbone objective feature search
     gtest_discover_tests(test_${room} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${room}. PROPERTIES TIMEOUT 300)
   endif()
 endforeach()
+# What a build without HDF5 answers: its own copy of that one file stands before the library's.
+add_executable(test_without_hdf5 ${PROJECT_SOURCE_DIR}/tests/feature/export_without_hdf5.cpp ${PROJECT_SOURCE_DIR}/fungi/feature/export_hdf5.cpp)
+target_link_libraries(test_without_hdf5 PRIVATE fungi-test-support)
+target_compile_options(test_without_hdf5 PRIVATE $<$<CONFIG:Release>:-O1>)
+target_precompile_headers(test_without_hdf5 REUSE_FROM test_base)
+gtest_discover_tests(test_without_hdf5 DISCOVERY_MODE PRE_TEST TEST_PREFIX feature. PROPERTIES TIMEOUT 300)
 if(TARGET test_report)
   add_dependencies(test_report fungi-cli)
 endif()

@@ -45,14 +45,6 @@ TEST(Export, NpzRefusesABlockNamedLikeTheIds) {
   EXPECT_FALSE(fs::exists(tmp / "o.npz"));
 }
 
-TEST(Export, WithoutHdf5SaysSo) {
-  if (have_hdf5()) GTEST_SKIP() << "this build has HDF5; -DFUNGI_HDF5=OFF builds without it";
-  Folder tmp;
-  Extraction run;
-  run(tmp / "s", example_samples(0, 5));
-  EXPECT_ERROR("cannot write HDF5", export_hdf5(Store::open(tmp / "s"), tmp / "h5"));
-}
-
 TEST(Export, Hdf5HasThePapersNames) {
   if (!have_hdf5()) GTEST_SKIP() << "this build has no HDF5";
   Folder tmp;
