@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <span>
@@ -22,7 +23,8 @@ class AtomicFile {
   ~AtomicFile();
 
   void write(std::span<const std::byte> bytes);
-  void finish();  // last
+  void write_at(uint64_t offset, std::span<const std::byte> bytes);  // over what was written
+  void finish();                                                     // last
 
  private:
   [[noreturn]] void give_up(const char* what) const;

@@ -113,10 +113,25 @@ NpyArray npy_array(const std::vector<T>& vector) {
 // The bytes before the data, as numpy.save writes them (a multiple of 64).
 std::string npy_header(const std::string& descr, const std::vector<size_t>& shape);
 
-// Both write to a temporary name and rename (write_file_atomically). .npz entries are stored, not
-// packed.
+// Both write to a temporary name and rename (atomic_file.h).
 void write_npy(const std::filesystem::path& path, const NpyArray& array);
 void write_npz(const std::filesystem::path& path,
                const std::vector<std::pair<std::string, NpyArray>>& arrays);
+
+// An .npz of arrays that need not be in memory: begin() an array, append() its bytes piece by
+// piece. Without finish() nothing is left, and an older file at `path` is untouched.
+class NpzWriter {
+ public:
+  explicit NpzWriter(const std::filesystem::path& path);
+  ~NpzWriter();
+
+  void begin(const std::string& name, const std::string& descr, const std::vector<size_t>& shape);
+  void append(std::span<const std::byte> bytes);
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace fungi

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npz: every block whole, with ids, labels and class names as numpy strings.
+// .npz: every block whole, copied shard by shard, with ids, labels and class names as numpy
+// strings.
 #include "fungi/feature/export.h"
 
 #include <fmt/format.h>
@@ -39,21 +40,25 @@ struct UnicodeArray {
 }  // namespace
 
 void export_npz(const Store& store, const std::filesystem::path& file) {
-  std::vector<FeatureSet> sets;
-  std::vector<std::pair<std::string, NpyArray>> arrays;
-  for (const StoreBlock& block : store.manifest().spec.blocks) {
-    if (block.name == "ids" || block.name == "labels" || block.name == "classes") {
+  for (const StoreBlock& block : store.manifest().spec.blocks)
+    if (block.name == "ids" || block.name == "labels" || block.name == "classes")
       fail(fmt::format("a block is named '{}', like one of the other arrays", block.name),
            store.folder().string(), "read its .npy files instead");
-    }
-    sets.push_back(store.load(block.name, /*normalise=*/false));
-    arrays.emplace_back(block.name, npy_array(sets.back().features));
+  NpzWriter writer(file);
+  auto add = [&](const std::string& name, const NpyArray& array) {
+    writer.begin(name, array.descr, array.shape);
+    writer.append(array.bytes);
+  };
+  for (const StoreBlock& block : store.manifest().spec.blocks) {
+    writer.begin(block.name, kNpyDescr<float>, {store.rows(), block.width});
+    for (size_t shard = 0; shard < store.shards(); ++shard)
+      writer.append(npy_array(store.map(block.name, shard).rows).bytes);
   }
   const UnicodeArray ids(store.ids()), classes(store.classes());
-  arrays.emplace_back("ids", ids.array);
-  arrays.emplace_back("labels", npy_array(store.labels()));
-  arrays.emplace_back("classes", classes.array);
-  write_npz(file, arrays);
+  add("ids", ids.array);
+  add("labels", npy_array(store.labels()));
+  add("classes", classes.array);
+  writer.finish();
 }
 
 }  // namespace fungi

@@ -28,8 +28,8 @@ std::vector<std::filesystem::path> export_hdf5(const Store& store,
                                                const std::filesystem::path& folder,
                                                const Hdf5Options& options = {});
 
-// One .npz: an array for every block, ids (unicode), labels (int64, -1: none) and classes. All of
-// it passes through memory.
+// One .npz: an array for every block, ids (unicode), labels (int64, -1: none) and classes. Shards
+// are copied one at a time.
 void export_npz(const Store& store, const std::filesystem::path& file);
 
 }  // namespace fungi

@@ -107,6 +107,41 @@ TEST_F(NpyFolder, NpzThereAndBack) {
   EXPECT_EQ(NpzFile::open(golden("augreg.npz")).read_integers("key")[1], 1);
 }
 
+TEST_F(NpyFolder, NpzInPieces) {
+  const Matrix<float> whole = [] {
+    Matrix<float> m(7, 5);
+    for (size_t i = 0; i < 35; ++i) m.data()[i] = static_cast<float>(i);
+    return m;
+  }();
+  const std::vector<int64_t> labels{3, 4};
+  write_npz(folder_ / "once.npz", {{"m", npy_array(whole)}, {"labels", npy_array(labels)}});
+  const auto bytes = npy_array(whole).bytes;
+  {
+    NpzWriter writer(folder_ / "pieces.npz");
+    writer.begin("m", "<f4", {7, 5});
+    for (size_t at = 0; at < bytes.size(); at += 33)
+      writer.append(bytes.subspan(at, std::min<size_t>(33, bytes.size() - at)));
+    writer.begin("labels", "<i8", {2});
+    writer.append(npy_array(labels).bytes);
+    writer.finish();
+  }
+  EXPECT_EQ(read_file(folder_ / "pieces.npz"), read_file(folder_ / "once.npz"));
+  {
+    NpzWriter writer(folder_ / "short.npz");
+    writer.begin("m", "<f4", {7, 5});
+    writer.append(bytes.subspan(4));
+    EXPECT_CONTAINS(error_of([&] { writer.finish(); }), "short.npz: m.npy");
+  }
+  EXPECT_CONTAINS(error_of([&] {
+                    NpzWriter writer(folder_ / "twice.npz");
+                    writer.begin("m", "<f4", {0});
+                    writer.begin("m", "<f4", {0});
+                  }),
+                  "cannot be named 'm'");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "short.npz"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "left behind";
+}
+
 TEST_F(NpyFolder, LyingHeaders) {
   const auto refusal = [&](const std::string& dict, char version = 1, size_t data = 16) {
     const size_t width = version == 1 ? 2 : 4;

@@ -8,7 +8,6 @@ namespace fungi::kernel {
 namespace {
 
 using AttentionTest = TableTest;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One random problem in both worlds. q, k and v stand side by side in one buffer, as the encoder
 // has them.
