@@ -149,7 +149,13 @@ Matrix<float> Checkpoint::read(std::string_view name) const {
 std::string Checkpoint::sha256() const {
   std::call_once(state_->hashed, [this] {
     Sha256 hash;
-    for (const FilePointer& file : state_->source->files) hash.add(file->bytes());
+    constexpr size_t kPiece = size_t{16} << 20;  // so much of the file in memory at a time
+    for (const FilePointer& file : state_->source->files)
+      for (size_t at = 0; at < file->bytes().size(); at += kPiece) {
+        const auto piece = file->bytes().subspan(at, std::min(kPiece, file->bytes().size() - at));
+        hash.add(piece);
+        file->release(piece);
+      }
     state_->hash = hash.hex();
   });
   return state_->hash;
