@@ -43,4 +43,4 @@ install: build
 	@cmake --install build
 
 clean:
-	@cmake -E rm -rf build build-asan build-tsan build-generic build-tiles
+	@cmake -E rm -rf build build-asan build-tsan build-generic build-tiles build-amx-vm

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 #include "app/cli.h"
@@ -43,22 +44,29 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
   return best.empty() ? "" : fmt::format(" Did you mean '{}'?", best);
 }
 
-// Unknown options come first: a misspelt one may be why another is missing.
+// The first option that nobody knows, if there is one; what follows "--" is none.
+std::string unknown_option(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining();
+  for (const CLI::App* verb : app.get_subcommands())
+    for (const std::string& word : verb->remaining()) words.push_back(word);
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word.size() > 1 && word[0] == '-' && !std::isdigit(static_cast<unsigned char>(word[1])))
+      return word.substr(0, word.find('='));
+  }
+  return "";
+}
+
+// An unknown option is named first: a misspelt one may be why another is missing.
 int explain(const CLI::App& app, const CLI::ParseError& e, const std::string& first_word) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
-  if (verbs.empty()) {
-    fmt::print(stderr, "fungi: {}.{}\nSee fungi --help.\n", e.what(),
-               first_word.empty() ? "" : suggestion(app, first_word));
-    return kUsage;
-  }
-  const std::string verb = verbs.front()->get_name();
-  for (const std::string& word : verbs.front()->remaining())
-    if (word.starts_with('-') && word.size() > 1) {
-      fmt::print(stderr, "fungi: '{}' has no option '{}'.{}\nSee fungi {} --help.\n", verb, word,
-                 suggestion(app, word), verb);
-      return kUsage;
-    }
-  fmt::print(stderr, "fungi: {}\nSee fungi {} --help.\n", e.what(), verb);
+  const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
+  const std::string option = unknown_option(app);
+  const std::string what =
+      !option.empty() ? fmt::format("there is no option '{}'", option) : std::string(e.what());
+  const std::string word = !option.empty() ? option : verbs.empty() ? first_word : "";
+  fmt::print(stderr, "fungi: {}.{}\nSee fungi {}--help.\n", what,
+             word.empty() ? "" : suggestion(app, word), verb);
   return kUsage;
 }
 

@@ -30,7 +30,7 @@ if(FUNGI_EMULATE_TILES)
 endif()
 
 # Plain loops over whole rows, worth the vectors that every processor has.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/feature/projection_dense.cpp PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/feature/projection_dense.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 
 # Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.
 set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-exceptions)

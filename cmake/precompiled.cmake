@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers that many sources share, compiled once. Files with flags of their own (one table each) stay apart: their flags would not fit.
+# Headers that many sources share, compiled once. Files with flags of their own stay apart: their flags would not fit.
 foreach(source ${FUNGI_SOURCES})
   get_source_file_property(flags ${source} COMPILE_OPTIONS)
   if(flags)

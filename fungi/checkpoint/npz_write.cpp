@@ -94,6 +94,7 @@ void NpzWriter::begin(const std::string& name, const std::string& descr,
 
 void NpzWriter::append(std::span<const std::byte> bytes) {
   FUNGI_ASSERT(!state_->entries.empty());
+  if (bytes.empty()) return;  // zlib takes a null pointer for a new beginning
   State::Entry& e = state_->entries.back();
   e.size += bytes.size();
   e.checksum = static_cast<uint32_t>(

@@ -27,6 +27,25 @@ struct Extractor::State {
   State(const Backbone& b, ExtractorOptions o, Pool& p)
       : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
 
+  size_t gradient_views(const ScheduledObjective& o) const {
+    size_t views = 0;
+    const auto wanted = o.objective->views();
+    for (size_t i = 0; i < o.requests.size(); ++i)
+      if (wanted[i].gradient) views += schedule[o.requests[i]].views;
+    return views;
+  }
+
+  // Of one sample, until its group is projected.
+  size_t waiting_floats() const {
+    const Architecture& a = backbone.architecture();
+    const size_t per_view = backbone.can_record() ? a.pooled_tokens() : a.tokens();
+    size_t floats = a.embedding_width;
+    for (const ScheduledObjective& o : objectives)
+      floats += projection->rows() +
+                gradient_views(o) * per_view * (backbone.layer_inputs() + backbone.layer_outputs());
+    return floats;
+  }
+
   void make_workers() {
     if (!workers.empty()) return;
     for (unsigned i = 0; i < pool.threads(); ++i)
@@ -36,7 +55,7 @@ struct Extractor::State {
 
 namespace {
 
-// Factors of a group wait for the projection; no more than this many bytes of them at a time.
+// The results of a group wait for the projection; no more than this many bytes at a time.
 constexpr size_t kGroupBytes = size_t{256} << 20;
 
 // State is stored as a file each: "kl-head-weight" for the tensor "head.weight" of "kl".
@@ -118,11 +137,7 @@ std::vector<StoreBlock> Extractor::blocks() const {
     fail("factors can be kept for layers after the last attention only", "keep_factors",
          "use the default layer");
   for (const ScheduledObjective& o : s.objectives) {
-    size_t views = 0;
-    const auto wanted = o.objective->views();
-    for (size_t i = 0; i < o.requests.size(); ++i)
-      if (wanted[i].gradient) views += s.schedule[o.requests[i]].views;
-    views *= s.backbone.architecture().pooled_tokens();
+    const size_t views = s.gradient_views(o) * s.backbone.architecture().pooled_tokens();
     list.push_back({factor_block(o.objective->name(), 'b'), views * s.backbone.layer_outputs()});
     list.push_back({factor_block(o.objective->name(), 'a'), views * s.backbone.layer_inputs()});
   }
@@ -300,15 +315,8 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
   StoreRows out;
   for (const StoreBlock& b : layout) out.blocks.emplace_back(samples.size(), b.width);
 
-  size_t waiting_floats = 1;  // per sample: factors, and what they are projected to
-  if (!s.objectives.empty()) {
-    const size_t per_view = s.backbone.can_record() ? s.backbone.architecture().pooled_tokens()
-                                                    : s.backbone.architecture().tokens();
-    waiting_floats =
-        views_per_sample() * per_view * (s.backbone.layer_inputs() + s.backbone.layer_outputs()) +
-        s.projection->rows();
-  }
-  const size_t group = std::max<size_t>(kGroupBytes / (4 * waiting_floats), s.pool.threads());
+  const size_t group =
+      std::max<size_t>(kGroupBytes / (sizeof(float) * s.waiting_floats()), s.pool.threads());
   const size_t most = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
   for (size_t first = 0; first < samples.size(); first += group) {
     const size_t count = std::min(group, samples.size() - first);
@@ -341,8 +349,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
       try {
         std::vector<SampleResult> done = worker.run(prepared, s.objectives);
         for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
-      } catch (
-          const Error&) {  // one by one, so that a picture that cannot be viewed costs no other
+      } catch (const Error&) {  // one by one: a picture that cannot be viewed costs no other
         for (size_t i = 0; i < positions.size(); ++i) {
           try {
             results[positions[i]] = std::move(worker.run({&prepared[i], 1}, s.objectives).front());

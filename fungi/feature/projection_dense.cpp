@@ -5,6 +5,7 @@
 // the sums does too.
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "fungi/feature/projection_gradient.h"
 #include "fungi/feature/projection_kinds.h"
@@ -35,14 +36,29 @@ class DenseProjection final : public Projection {
  private:
   std::vector<Piece> split(size_t samples, unsigned threads) const override {
     const size_t passes = (samples + kSamples - 1) / kSamples;
-    // Few passes for many threads: cut R too, since its expansion is the larger shared cost.
-    const size_t cuts = passes == 0 ? 1 : (threads + passes - 1) / passes;
-    const size_t height = round_up((rows() + cuts - 1) / cuts, kRowBlock);
+    const size_t parts = cuts(passes, threads);
+    const size_t height = round_up((rows() + parts - 1) / parts, kRowBlock);
     std::vector<Piece> pieces;
-    for (size_t s = 0; s < samples; s += kSamples)
+    for (size_t p = 0; p < passes; ++p) {
+      const size_t first = samples * p / passes, end = samples * (p + 1) / passes;
       for (size_t r = 0; r < rows(); r += height)
-        pieces.push_back({s, std::min(kSamples, samples - s), r, std::min(height, rows() - r)});
+        pieces.push_back({first, end - first, r, std::min(height, rows() - r)});
+    }
     return pieces;
+  }
+
+  // Into how many parts R is cut, so that all threads have work to the end. A part costs its share
+  // of the products and, again, the panels of M.
+  static size_t cuts(size_t passes, unsigned threads) {
+    constexpr double kPanels = 0.15;  // beside the products of a whole pass
+    size_t best = 1;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t c = 1; c <= threads; ++c) {
+      const double turns = static_cast<double>((passes * c + threads - 1) / threads);
+      const double cost = turns * (1 / static_cast<double>(c) + kPanels);
+      if (cost < least) best = c, least = cost;
+    }
+    return best;
   }
 
   void run(std::span<const GradientFactors> samples, const Piece& piece,

@@ -28,13 +28,18 @@ TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
   EXPECT_EQ(option.status, 2);
   EXPECT_NE(option.err.find("--json"), std::string::npos) << option.err;
   EXPECT_EQ(run_fungi("").status, 2);
-  const Outcome misspelt = run_fungi("extract pictures --modle file 3");
-  EXPECT_EQ(misspelt.status, 2);
-  EXPECT_NE(misspelt.err.find("no option '--modle'. Did you mean '--model'?"), std::string::npos)
-      << misspelt.err;
-  const Outcome missing = run_fungi("extract pictures -o store");
-  EXPECT_EQ(missing.status, 2);
-  EXPECT_NE(missing.err.find("--model is required"), std::string::npos) << missing.err;
+  for (const char* words : {"extract pictures --modle file 3", "extract pictures --modle=file",
+                            "--modle file extract pictures -o store"}) {
+    const Outcome misspelt = run_fungi(words);
+    EXPECT_EQ(misspelt.status, 2);
+    EXPECT_NE(misspelt.err.find("no option '--modle'. Did you mean '--model'?"), std::string::npos)
+        << misspelt.err;
+  }
+  for (const char* words : {"extract pictures -o store", "extract -o store -- pictures"}) {
+    const Outcome missing = run_fungi(words);
+    EXPECT_EQ(missing.status, 2);
+    EXPECT_NE(missing.err.find("--model is required"), std::string::npos) << missing.err;
+  }
 }
 
 TEST(CommandLine, InfoSaysWhatIsChosen) {

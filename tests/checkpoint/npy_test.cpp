@@ -113,14 +113,20 @@ TEST_F(NpyFolder, NpzInPieces) {
     for (size_t i = 0; i < 35; ++i) m.data()[i] = static_cast<float>(i);
     return m;
   }();
-  const std::vector<int64_t> labels{3, 4};
-  write_npz(folder_ / "once.npz", {{"m", npy_array(whole)}, {"labels", npy_array(labels)}});
+  const std::vector<int64_t> labels{3, 4}, nothing;
+  write_npz(
+      folder_ / "once.npz",
+      {{"m", npy_array(whole)}, {"nothing", npy_array(nothing)}, {"labels", npy_array(labels)}});
+  const NpzFile once = NpzFile::open(folder_ / "once.npz");  // libzip looks at the checksums
+  EXPECT_TRUE(once.read_integers("nothing").empty());
+  EXPECT_EQ(once.read_integers("labels"), labels);
   const auto bytes = npy_array(whole).bytes;
   {
     NpzWriter writer(folder_ / "pieces.npz");
     writer.begin("m", "<f4", {7, 5});
     for (size_t at = 0; at < bytes.size(); at += 33)
       writer.append(bytes.subspan(at, std::min<size_t>(33, bytes.size() - at)));
+    writer.begin("nothing", "<i8", {0});
     writer.begin("labels", "<i8", {2});
     writer.append(npy_array(labels).bytes);
     writer.finish();

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 // A kernel module that switches on the state of AMX tiles (bits 17 and 18 of XCR0). Linux itself
 // does so only on processors that can also take it away (XFD), which Bochs does not imitate.
 #include <linux/init.h>
