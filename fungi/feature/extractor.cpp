@@ -55,9 +55,6 @@ struct Extractor::State {
 
 namespace {
 
-// The results of a group wait for the projection; no more than this many bytes at a time.
-constexpr size_t kGroupBytes = size_t{256} << 20;
-
 // State is stored as a file each: "kl-head-weight" for the tensor "head.weight" of "kl".
 std::string stored_name(const Objective& objective, std::string name) {
   std::replace(name.begin(), name.end(), '.', '-');
@@ -316,7 +313,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
   for (const StoreBlock& b : layout) out.blocks.emplace_back(samples.size(), b.width);
 
   const size_t group =
-      std::max<size_t>(kGroupBytes / (sizeof(float) * s.waiting_floats()), s.pool.threads());
+      std::max<size_t>(s.options.waiting_bytes / (4 * s.waiting_floats()), s.pool.threads());
   const size_t most = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
   for (size_t first = 0; first < samples.size(); first += group) {
     const size_t count = std::min(group, samples.size() - first);

@@ -38,6 +38,9 @@ struct ExtractorOptions {
   bool keep_factors =
       false;  // also store the gradients' factors: exact inner products without projection
   DecodeOptions decode;
+  // Samples wait in groups for the projection, which then passes over its matrix once for many; so
+  // many bytes of results may wait.
+  size_t waiting_bytes = size_t{256} << 20;
   // Heads of the user's own and the like, by objective: "<objective>-<name>" as in state().
   std::vector<NamedMatrix> given;
 };

@@ -68,8 +68,9 @@ FUNGI_INLINE void store_step(Pair* panel, const float (*block)[kPanel]) {
   }
 }
 
+constexpr size_t kDeep = 16;  // of k at a time when packing: a line of each row of W
+
 // block[i][j] = w[j · w_stride + i] for i < deep, j < columns, a register square at a time.
-constexpr size_t kDeep = 16;  // of k at a time: a line of each row of W
 inline void turn_block(const float* w, size_t w_stride, size_t columns, size_t deep,
                        float (*block)[kPanel]) {
   for (size_t j = 0; j < columns; j += kLanes)

@@ -160,7 +160,8 @@ void expect_full_disk(const Outcome& full, const fs::path& store, const std::str
 
 TEST(ExtractTrouble, AFullDiskLosesNothing) {
   if (std::system("unshare -rm true 2>/dev/null") != 0)
-    GTEST_SKIP() << "a small file system needs 'unshare -rm' to mount it";
+    GTEST_SKIP() << "a full disk is played on a small tmpfs, and this system lets nobody mount one "
+                    "('unshare -rm' is refused); AFileSizeLimitLosesNothing plays it otherwise";
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
   const fs::path small = folder / "small", store = small / "store", saved = folder / "saved";
@@ -204,7 +205,9 @@ TEST(ExtractTrouble, MissingPermissions) {
   // Root may read everything, except in a user name space where it is nobody.
   const std::string as_nobody = ::geteuid() == 0 ? "unshare -U" : "";
   if (!as_nobody.empty() && std::system("unshare -U true 2>/dev/null") != 0)
-    GTEST_SKIP() << "root can read everything here";
+    GTEST_SKIP()
+        << "root reads every file, and this system lets it give that up nowhere ('unshare -U' "
+           "is refused); run the tests as another user";
   const test::TemporaryFolder folder;
   const fs::path data = folder / "data";
   write_pictures(data);

@@ -46,7 +46,8 @@ TEST(Export, NpzRefusesABlockNamedLikeTheIds) {
 }
 
 TEST(Export, Hdf5HasThePapersNames) {
-  if (!have_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 30));
@@ -75,7 +76,8 @@ TEST(Export, Hdf5HasThePapersNames) {
 }
 
 TEST(Export, Hdf5AsH5dumpReadsIt) {
-  if (!have_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
   if (std::system("h5dump --version >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "there is no h5dump: install hdf5-tools";
   Folder tmp;
@@ -103,7 +105,8 @@ TEST(Export, Hdf5AsH5dumpReadsIt) {
 }
 
 TEST(Export, Hdf5WithoutAllLabels) {
-  if (!have_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
   Folder tmp;
   Extraction run;
   auto samples = example_samples(0, 10);

@@ -90,11 +90,13 @@ TEST(Extractor, BlocksAreUnitVectorsAndViewsAreShared) {
 TEST(Extractor, SameBytesForAnyBatchAndThreads) {
   const Pictures data(7);
   std::vector<StoreRows> results;
-  for (unsigned threads : {1u, 2u}) {
+  for (unsigned threads : {1u, 2u, 3u}) {
     Pool pool(threads);
     const Backbone backbone =
         Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
-    Extractor extractor(backbone, all_objectives(), pool);
+    ExtractorOptions options = all_objectives();
+    if (threads == 3) options.waiting_bytes = 1;  // groups of three samples
+    Extractor extractor(backbone, std::move(options), pool);
     extractor.fit(data);
     results.push_back(extractor.extract(data, range(7)));
     if (threads == 2) {  // one by one
@@ -109,7 +111,8 @@ TEST(Extractor, SameBytesForAnyBatchAndThreads) {
     }
   }
   for (size_t b = 0; b < results[0].blocks.size(); ++b)
-    EXPECT_TRUE(same(results[0].blocks[b], results[1].blocks[b])) << "block " << b;
+    for (size_t other : {1, 2})
+      EXPECT_TRUE(same(results[0].blocks[b], results[other].blocks[b])) << "block " << b;
 }
 
 TEST(Extractor, StateCarriesARunOver) {
@@ -197,6 +200,7 @@ TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
       Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
   ExtractorOptions o;
   o.objectives = {"kl"};
+  o.waiting_bytes = 1;  // groups of two: the bad one is the second of the second
   Extractor extractor(backbone, std::move(o), pool);
   const StoreRows good = extractor.extract(Pictures(8), range(8)),
                   bad = extractor.extract(Pictures(8, true), range(8));

@@ -121,7 +121,8 @@ TEST(StoreTrouble, FullDisk) {
   Folder tmp;
   const fs::path disk = tmp / "disk";
   const SmallDisk small(disk);
-  if (!small.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
+  if (!small.mounted())
+    GTEST_SKIP() << "a full disk is played on a small tmpfs, which only root may mount";
   Extraction whole;
   whole(tmp / "expected", example_samples(0, 400));
   Extraction run;

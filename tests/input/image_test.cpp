@@ -54,7 +54,7 @@ TEST(Image, EveryKindAsPillow) {
 
 TEST(Image, RealPhotographsAsPillow) {
   const fs::path data = fs::path(FUNGI_SOURCE_DIR) / "../shared/data";
-  if (!fs::exists(data / "images")) GTEST_SKIP() << "no real images in " << data;
+  if (!fs::exists(data / "images")) GTEST_SKIP() << "needs real photographs in " << data;
   const auto cases = testing::golden_json("input/real.json");
   ASSERT_EQ(cases.size(), 40u);
   for (const auto& expected : cases) {
