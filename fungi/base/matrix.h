@@ -67,7 +67,7 @@ class Matrix {
   Matrix() = default;
   Matrix(size_t rows, size_t cols) : Matrix(rows, cols, cols) {}
   Matrix(size_t rows, size_t cols, size_t stride)
-      : buffer_(rows * stride * sizeof(T)), rows_(rows), cols_(cols), stride_(stride) {
+      : buffer_(bytes_of(rows, stride)), rows_(rows), cols_(cols), stride_(stride) {
     FUNGI_ASSERT(stride >= cols);
   }
 
@@ -94,6 +94,13 @@ class Matrix {
   }
 
  private:
+  static size_t bytes_of(size_t rows, size_t stride) {
+    size_t bytes = 0;
+    if (__builtin_mul_overflow(rows, stride, &bytes) ||
+        __builtin_mul_overflow(bytes, sizeof(T), &bytes))
+      throw std::bad_alloc();
+    return bytes;
+  }
   Buffer buffer_;
   size_t rows_ = 0, cols_ = 0, stride_ = 0;
 };

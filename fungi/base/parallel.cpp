@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fungi/base/parallel.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "fungi/base/cpu.h"
+#include "fungi/base/error.h"
 
 namespace fungi {
 
@@ -27,6 +31,15 @@ struct Pool::State {
   std::exception_ptr error;
   size_t error_chunk = 0;
   std::vector<std::thread> threads;
+
+  void close() {
+    {
+      std::lock_guard lock(mutex);
+      closing = true;
+    }
+    work_ready.notify_all();
+    for (auto& t : threads) t.join();
+  }
 
   void run_chunks(unsigned worker) {
     while (!stop.load(std::memory_order_relaxed)) {
@@ -59,18 +72,22 @@ struct Pool::State {
 };
 
 Pool::Pool(unsigned threads) : state_(std::make_unique<State>()) {
-  for (unsigned i = 1; i < threads; ++i)
-    state_->threads.emplace_back([s = state_.get(), i] { s->worker_loop(i); });
+  try {
+    for (unsigned i = 1; i < threads; ++i)
+      state_->threads.emplace_back([s = state_.get(), i] { s->worker_loop(i); });
+  } catch (const std::system_error& e) {
+    const size_t started = state_->threads.size() + 1;
+    state_->close();
+    fail(fmt::format("expected to start {} threads, the system allows {}: {}", threads, started,
+                     e.code().message()),
+         "threads", "use fewer");
+  } catch (...) {
+    state_->close();  // a thread that is not joined would end the program
+    throw;
+  }
 }
 
-Pool::~Pool() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->closing = true;
-  }
-  state_->work_ready.notify_all();
-  for (auto& t : state_->threads) t.join();
-}
+Pool::~Pool() { state_->close(); }
 
 unsigned Pool::threads() const noexcept { return unsigned(state_->threads.size()) + 1; }
 

@@ -2,10 +2,15 @@
 #include "fungi/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <new>
 #include <stdexcept>
 #include <vector>
+
+#include "fungi/base/error.h"
+#include "fungi/base/matrix.h"
 
 namespace fungi {
 namespace {
@@ -24,6 +29,31 @@ TEST(Pool, VisitsEveryIndexOnce) {
       for (auto& v : visits) EXPECT_EQ(v, 1);
     }
   }
+}
+
+TEST(Pool, ThreadsThatCannotBeStartedAreAnError) {
+  // Within a child: the limit stays for the life of a process.
+  EXPECT_EXIT(
+      {
+        rlimit most{};
+        getrlimit(RLIMIT_AS, &most);
+        most.rlim_cur = size_t{1} << 30;  // a hundred stacks or so
+        setrlimit(RLIMIT_AS, &most);
+        try {
+          const Pool pool(1000);
+        } catch (const Error& e) {
+          std::_Exit(e.message().find("1000 threads") != std::string::npos ? 7 : 8);
+        }
+        std::_Exit(9);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+TEST(Matrix, SizesBeyondTheAddressSpaceAreNoSmallBuffers) {
+  constexpr size_t huge = size_t{1} << 62;
+  EXPECT_THROW(Matrix<float>(huge, 4), std::bad_alloc);
+  EXPECT_THROW(Matrix<float>(huge, 1), std::bad_alloc);
+  EXPECT_THROW(Matrix<double>(SIZE_MAX, SIZE_MAX), std::bad_alloc);
 }
 
 TEST(Pool, RethrowsAndStaysUsable) {
