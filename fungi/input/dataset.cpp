@@ -3,6 +3,7 @@
 #include "fungi/input/dataset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -178,6 +179,12 @@ std::optional<uint64_t> size_of_file(const fs::path& file) {
   return error ? std::nullopt : std::optional(size);
 }
 
+void refuse_split(const fs::path& file, const std::string& split) {
+  if (!split.empty())
+    fail(fmt::format("a single file has no split '{}'", split), file.string(),
+         "give the folder that holds the split, or leave the split out");
+}
+
 std::string describe(const std::map<std::string, size_t>& by_extension) {
   std::string text;
   for (const auto& [ext, count] : by_extension)
@@ -221,13 +228,19 @@ std::vector<std::string> number_labels(const std::vector<std::string>& texts,
   return names;
 }
 
-bool is_path_name(std::string_view name) {
-  return one_of(name, {"path", "file", "filename", "file_name", "filepath", "file_path", "image",
-                       "image_path"});
-}
+namespace {
+constexpr std::string_view kPathNames[] = {"path",     "file",      "filename", "file_name",
+                                           "filepath", "file_path", "image",    "image_path",
+                                           "img",      "img_path"};
+constexpr std::string_view kLabelNames[] = {"label", "class", "target", "category", "cls"};
+}  // namespace
 
-bool is_label_name(std::string_view name) {
-  return one_of(name, {"label", "class", "target", "category", "cls"});
+bool is_path_name(std::string_view name) { return std::ranges::count(kPathNames, name) > 0; }
+bool is_label_name(std::string_view name) { return std::ranges::count(kLabelNames, name) > 0; }
+
+std::string known_names() {
+  return fmt::format("{} for the file, {} for the label", fmt::join(kPathNames, ", "),
+                     fmt::join(kLabelNames, ", "));
 }
 
 }  // namespace dataset

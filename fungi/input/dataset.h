@@ -22,15 +22,17 @@ namespace fungi {
 
 enum class DatasetKind {
   automatic,  // told by the path: see open_dataset
-  classes,  // folder/<class>/**/<image>; order and numbers of torchvision's ImageFolder; id = path
-            // below the folder
-  flat,     // every image below the folder (or one image file), without labels; id = path below the
-            // folder
-  list,     // .csv, .tsv, .jsonl or plain text naming files and labels; id = the path as the list
-            // writes it
-  tar,  // .tar[.gz|.zst|...] or a folder of them; <key>.jpg with <key>.cls or <key>.json; id = key
+  classes,    // folder/<class>/**/<image>; order and numbers of torchvision's ImageFolder; folders
+              // without any image are no classes; id = path below the folder
+  flat,   // every image below the folder (or one image file), without labels; id = path below the
+          // folder
+  list,   // .csv, .tsv, .jsonl or plain text naming files and labels (docs/formats.md); id = the
+          // path as the list writes it
+  tar,    // .tar[.gz|.zst|...] or a folder of them; <key>.jpg with <key>.cls or <key>.json, each of
+          // them a file or a link to one of the archive; without any label the top folders are the
+          // classes, if there are several; id = key
   cifar,  // CIFAR-10/100 binary version, a file or its folder; id = <file>/<number>
-  idx,    // MNIST's idx3-ubyte images beside idx1-ubyte labels, plain or gzipped; id =
+  idx,    // MNIST's idx3-ubyte images beside idx1-ubyte labels, each plain or gzipped; id =
           // <prefix>/<number>
 };
 
@@ -39,11 +41,12 @@ DatasetKind parse_dataset_kind(std::string_view name);  // throws Error naming t
 
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::automatic;
-  // "train" or "test". A folder of images: the sub-folder of that name; CIFAR and IDX: the files of
-  // that split. Empty: everything.
+  // "train" or "test". A folder of images: the sub-folder of that name; a folder of CIFAR or IDX
+  // files: those of that split; anything else has none: an Error. Empty: everything.
   std::string split = {};
-  // Number of a class = its place in this list, e.g. the list of the training split. Another name
-  // is an Error. Empty: the sorted names found here.
+  // Number of a class = its place in this list, e.g. the list of the training split; by name, or,
+  // where the source only has numbers, by number. Another one is an Error. Empty: the sorted names
+  // found here, or those that the source lists.
   std::vector<std::string> class_names = {};
 };
 
@@ -62,6 +65,9 @@ class Dataset {
   DatasetKind kind() const noexcept { return kind_; }
   // Files that were left out since they are no images: lower-case extension (or "") -> how many.
   const std::map<std::string, size_t>& ignored() const noexcept { return ignored_; }
+
+  // What else a user should know of what was found, one line each.
+  const std::vector<std::string>& notes() const noexcept { return notes_; }
 
   // The stored bytes of a sample: an encoded image file, or the raw record of CIFAR and IDX.
   virtual std::vector<uint8_t> read(size_t i) const = 0;
@@ -85,6 +91,7 @@ class Dataset {
   std::vector<int> labels_;
   std::vector<std::string> class_names_;
   std::map<std::string, size_t> ignored_;
+  std::vector<std::string> notes_;
 
  private:
   DatasetKind kind_ = DatasetKind::automatic;
@@ -95,8 +102,8 @@ class Dataset {
 // if some lie in sub-folders, else flat; no images -> tar, CIFAR or IDX files directly inside. In a
 // folder with both class folders and loose images the automatic choice keeps the loose ones, with
 // label -1; `classes` leaves them out, as torchvision does. Hidden files are never seen. Image
-// files of formats that cannot be decoded are samples too: they fail one by one, with a reason,
-// rather than vanish.
+// files of formats that cannot be decoded, links that lead nowhere and files beyond kLargestFile
+// are samples too: they fail one by one, with a reason, rather than vanish.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path,
                                       const DatasetOptions& options = {});
 

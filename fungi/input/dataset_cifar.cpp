@@ -2,6 +2,8 @@
 // CIFAR-10 and CIFAR-100, binary version.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
 #include "fungi/input/dataset_records.h"
@@ -32,6 +34,7 @@ class CifarDataset final : public RecordDataset {
  public:
   CifarDataset(const std::vector<fs::path>& files, const fs::path& place,
                const DatasetOptions& options) {
+    std::vector<std::string> names;
     for (const fs::path& path : files) {
       auto file = std::make_shared<RecordFile>(path);
       const std::string stem = path.stem().string();
@@ -42,9 +45,9 @@ class CifarDataset final : public RecordDataset {
         fail(fmt::format("expected records of {} bytes (CIFAR-{}), found a file of {} bytes",
                          record, hundred ? 100 : 10, file->size()),
              path.string(), "give the binary version of CIFAR-10 or CIFAR-100");
-      if (class_names_.empty())
-        class_names_ = read_lines(path.parent_path() /
-                                  (hundred ? "fine_label_names.txt" : "batches.meta.txt"));
+      if (names.empty())
+        names = read_lines(path.parent_path() /
+                           (hundred ? "fine_label_names.txt" : "batches.meta.txt"));
       std::vector<int> labels(count);
       for (size_t i = 0; i < count; ++i) {
         uint8_t label = 0;
@@ -56,8 +59,24 @@ class CifarDataset final : public RecordDataset {
       }
       add({std::move(file), head, record, 32, 32, 3, 0, count}, stem, labels);
     }
-    if (class_names_.empty()) class_names_ = options.class_names;
+    number(names, options.class_names, place);
     finish(DatasetKind::cifar, place);
+  }
+
+ private:
+  // Given classes are places in their list, by name where the names are known, else by number.
+  void number(const std::vector<std::string>& names, const std::vector<std::string>& given,
+              const fs::path& place) {
+    const int most = labels_.empty() ? -1 : *std::max_element(labels_.begin(), labels_.end());
+    if (!names.empty() && most >= int(names.size()))
+      fail(fmt::format("label {} has no name: the file of names has {} lines", most, names.size()),
+           place.string(), "fetch batches.meta.txt or fine_label_names.txt again, or remove it");
+    class_names_ = names;
+    if (given.empty()) return;
+    std::vector<std::string> texts;
+    for (const int label : labels_)
+      texts.push_back(names.empty() ? std::to_string(label) : names[size_t(label)]);
+    class_names_ = number_labels(texts, given, place.string(), labels_);
   }
 };
 

@@ -42,7 +42,6 @@ class Walk {
       std::error_code ignored;
       const fs::file_status kind = fs::status(entry, ignored);
       if (fs::is_directory(kind)) {
-        if (below.empty()) tops.push_back(name);
         visit(entry, top.empty() ? name : top, below.empty() ? name : below + "/" + name);
       } else if (fs::is_regular_file(kind) ||
                  !fs::exists(kind)) {  // a dangling link fails when it is read
@@ -58,7 +57,6 @@ class Walk {
 
   bool only_first = false;  // stop at the first image
   std::vector<Found> found;
-  std::vector<std::string> tops;  // folders directly below the root, sorted
   std::map<std::string, size_t> others;
 
  private:
@@ -80,13 +78,24 @@ class FolderDataset final : public Dataset {
     });
     const bool labelled = !flat && std::any_of(found.begin(), found.end(),
                                                [](const Found& f) { return !f.top.empty(); });
-    if (options.kind == DatasetKind::classes) {
-      const auto loose = [](const Found& f) { return f.top.empty(); };
-      for (const Found& f : found)
-        if (loose(f)) ++ignored_[extension(f.name)];
-      std::erase_if(found, loose);
+    const auto is_loose = [](const Found& f) { return f.top.empty(); };
+    const auto loose = std::count_if(found.begin(), found.end(), is_loose);
+    if (options.kind == DatasetKind::classes && loose > 0) {
+      if (!labelled)
+        fail(fmt::format("expected a folder per class, found {} picture(s) and none in a folder",
+                         loose),
+             root.string(), "give the folder that holds the class folders, or --kind flat");
+      std::erase_if(found, is_loose);
+      notes_.push_back(
+          fmt::format("{} picture(s) lie outside the class folders and were left out", loose));
+    } else if (labelled && loose > 0) {
+      notes_.push_back(
+          fmt::format("{} picture(s) lie outside the class folders and have no label; --kind "
+                      "classes leaves them "
+                      "out",
+                      loose));
     }
-    if (labelled) class_names_ = options.class_names.empty() ? walk.tops : options.class_names;
+    if (labelled) class_names_ = options.class_names.empty() ? tops(found) : options.class_names;
     for (const Found& f : found) {
       ids_.push_back(f.folder.empty() ? f.name : f.folder + "/" + f.name);
       labels_.push_back(labelled && !f.top.empty() ? class_number(f.top) : -1);
@@ -100,6 +109,15 @@ class FolderDataset final : public Dataset {
   }
 
  private:
+  // Names of the classes in order. A folder without any image, e.g. a store that was written beside
+  // the class folders, is none: the others' numbers do not depend on it.
+  static std::vector<std::string> tops(const std::vector<Found>& sorted) {
+    std::vector<std::string> names;
+    for (const Found& f : sorted)
+      if (!f.top.empty() && (names.empty() || names.back() != f.top)) names.push_back(f.top);
+    return names;
+  }
+
   int class_number(const std::string& name) {
     if (numbers_.empty())
       for (size_t k = 0; k < class_names_.size(); ++k) numbers_.emplace(class_names_[k], int(k));
@@ -141,6 +159,7 @@ bool contains_image(const fs::path& folder) {
 
 std::unique_ptr<Dataset> open_folder(const fs::path& path, const DatasetOptions& options) {
   if (!fs::is_directory(path)) {
+    refuse_split(path, options.split);
     if (options.kind == DatasetKind::flat) return std::make_unique<SingleFile>(path);
     fail("expected a folder with one folder per class, found a file", path.string());
   }

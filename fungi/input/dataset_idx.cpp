@@ -26,23 +26,45 @@ class IdxDataset final : public RecordDataset {
       const std::vector<uint64_t> shape = shape_of(*file, 3);
       std::string name = path.filename().string();
       std::vector<int> labels(shape[0], -1);
-      if (const size_t at = name.find("images"); at != std::string::npos) {
-        std::string beside = name;
-        beside.replace(at, 6, "labels").replace(beside.find("idx3"), 4, "idx1");
-        if (fs::exists(path.parent_path() / beside))
-          read_labels(path.parent_path() / beside, labels);
-        name.resize(at);
-      }
+      if (const fs::path beside = labels_beside(path); !beside.empty()) read_labels(beside, labels);
+      if (const size_t at = name.find("images"); at != std::string::npos) name.resize(at);
       while (!name.empty() && (name.back() == '-' || name.back() == '.' || name.back() == '_'))
         name.pop_back();
       add({std::move(file), 16, shape[1] * shape[2], shape[2], shape[1], 1, 0, shape[0]},
           name.empty() ? "images" : name, labels);
     }
-    class_names_ = options.class_names;
+    if (!options.class_names.empty()) {
+      std::vector<std::string> texts;
+      for (const int label : labels_) texts.push_back(label < 0 ? "" : std::to_string(label));
+      class_names_ = number_labels(texts, options.class_names, place.string(), labels_);
+    }
     finish(DatasetKind::idx, place);
   }
 
  private:
+  // "images" is "labels" in the name of the labels, and "idx3" is "idx1"; either file may be
+  // gzipped. Empty when the name says neither or there is no such file.
+  static fs::path labels_beside(const fs::path& images) {
+    std::string name = images.filename().string();
+    const bool zipped = extension(images) == "gz";
+    if (zipped) name.resize(name.size() - 3);
+    bool changed = false;
+    const auto change = [&](std::string_view from, std::string_view to) {
+      const size_t at = name.find(from);
+      if (at == std::string::npos) return;
+      name.replace(at, from.size(), to);
+      changed = true;
+    };
+    change("images", "labels");
+    change("idx3", "idx1");
+    if (!changed) return {};
+    for (const bool zip : {zipped, !zipped})
+      if (const fs::path file = images.parent_path() / (zip ? name + ".gz" : name);
+          fs::exists(file))
+        return file;
+    return {};
+  }
+
   // Header: 0, 0, type (8 = bytes), number of dimensions, each dimension as 32 bits; then the
   // values.
   static std::vector<uint64_t> shape_of(const RecordFile& file, unsigned dimensions) {

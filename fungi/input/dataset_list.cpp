@@ -2,9 +2,11 @@
 // Lists of files and labels: CSV, TSV, JSON lines, or one path per line. Paths are relative to the
 // list.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
@@ -63,25 +65,66 @@ std::vector<std::vector<std::string>> split_cells(std::string_view text, char de
   return rows;
 }
 
-std::vector<Row> parse_table(std::string_view text, char delimiter, const std::string& place) {
-  auto cells = split_cells(text, delimiter, place);
+struct Columns {
+  bool header = false;
+  size_t path = 0, label = 1;  // a label column beyond the last: no labels
+};
+
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+// What the first line says. It is data when its first cell has an image's extension or is a file,
+// else a header, whose names must be known: a guess would make a sample of the header, or drop the
+// labels, without a word.
+Columns read_columns(const std::vector<std::string>& first, const fs::path& list) {
+  std::error_code ignored;
+  // What spreadsheets write where the comma is for decimals. A file may have such a name.
+  if (first.size() == 1 && first.front().find(';') != std::string::npos &&
+      !fs::is_regular_file(list.parent_path() / first.front(), ignored))
+    fail(fmt::format("the first line '{}' seems to be separated by semicolons", first.front()),
+         list.string(), "separate columns by commas or tabs");
+  if (is_image_extension(extension(first.front()))) return {};
+  std::vector<std::string> header;
+  for (const std::string& cell : first) header.push_back(lower(trimmed(cell)));
+  const auto column = [&](bool (*wanted)(std::string_view)) {
+    return size_t(std::find_if(header.begin(), header.end(), wanted) - header.begin());
+  };
+  const Columns named{true, column(is_path_name), column(is_label_name)};
+  const size_t count = header.size();
+  if (named.path == count && fs::is_regular_file(list.parent_path() / first.front(), ignored))
+    return {};
+  const std::string found = fmt::format("'{}'", fmt::join(first, "', '"));
+  if (named.path == count)
+    fail(fmt::format("the first line is {}: the first cell is no image file, and no column has a "
+                     "known name",
+                     found),
+         list.string(),
+         "separate columns by commas or tabs and name them in the first line: " + known_names());
+  const bool others = std::any_of(header.begin(), header.end(), [](const std::string& name) {
+    return !name.empty() && !is_path_name(name);
+  });
+  if (named.label == count && others)
+    fail(fmt::format("the columns are {}: none has a known name for the label", found),
+         list.string(),
+         fmt::format("rename the one with the label ({}), or leave only '{}' when there is none",
+                     known_names(), first[named.path]));
+  return named;
+}
+
+std::vector<Row> parse_table(std::string_view text, char delimiter, const fs::path& list) {
+  auto cells = split_cells(text, delimiter, list.string());
   if (cells.empty()) return {};
-  size_t path_column = 0, label_column = 1;
-  std::vector<std::string> header = cells.front();
-  std::transform(header.begin(), header.end(), header.begin(), lower);
-  const auto path_at = std::find_if(header.begin(), header.end(), is_path_name);
-  if (path_at != header.end()) {
-    path_column = size_t(path_at - header.begin());
-    label_column =
-        size_t(std::find_if(header.begin(), header.end(), is_label_name) - header.begin());
-    cells.erase(cells.begin());
-  }
+  const Columns columns = read_columns(cells.front(), list);
+  if (columns.header) cells.erase(cells.begin());
   std::vector<Row> rows;
   for (const auto& row : cells) {
-    if (path_column >= row.size() || row[path_column].empty())
-      fail(fmt::format("row {} has no file name", rows.size() + 1), place,
+    if (columns.path >= row.size() || row[columns.path].empty())
+      fail(fmt::format("row {} has no file name", rows.size() + 1), list.string(),
            "columns are path and label, or those named in a header line");
-    rows.push_back({row[path_column], label_column < row.size() ? row[label_column] : ""});
+    rows.push_back({row[columns.path], columns.label < row.size() ? row[columns.label] : ""});
   }
   return rows;
 }
@@ -117,6 +160,10 @@ class ListDataset final : public Dataset {
     const std::vector<uint8_t> bytes = read_file_bytes(list);
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
+        text.substr(0, 2).find('\0') != std::string_view::npos)
+      fail("expected UTF-8 text, found UTF-16", list.string(),
+           "save it as UTF-8: 'iconv -f UTF-16 -t UTF-8 LIST > NEW'");
     const std::string ext = extension(list);
     const std::string_view first_line = text.substr(0, text.find('\n'));
     const auto has = [&](char c) { return first_line.find(c) != std::string_view::npos; };
@@ -129,7 +176,7 @@ class ListDataset final : public Dataset {
                          : ext == "tsv" || has('\t') ? '\t'
                          : has(',')                  ? ','
                                                      : '\0',
-                         list.string());
+                         list);
     if (rows.empty()) fail("the list names no files", list.string());
     std::vector<std::string> texts;
     for (Row& row : rows) {

@@ -33,14 +33,18 @@ bool contains_image(const std::filesystem::path& folder);  // anywhere below
 // "12 .txt and 3 .csv files": for messages about folders without images.
 std::string describe(const std::map<std::string, size_t>& by_extension);
 
+// Error when a split is asked of a single file, which has none.
+void refuse_split(const std::filesystem::path& file, const std::string& split);
+
 // Numbers for label texts ("" = none: -1). With `fixed_names`: places in that list, or, where a
 // text is not in it, numbers below its size. Without: all whole numbers are taken as they are and
 // have no names; other texts are numbered in sorted order. Returns the list of names.
 std::vector<std::string> number_labels(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& fixed_names,
                                        const std::string& place, std::vector<int>& labels);
-// Column and key names that mean the file or the label.
+// Lower-case column and key names that mean the file or the label.
 bool is_path_name(std::string_view name);
 bool is_label_name(std::string_view name);
+std::string known_names();  // all of them, for messages
 
 }  // namespace fungi::dataset

@@ -104,7 +104,10 @@ std::vector<fs::path> choose_files(const fs::path& path, const std::string& spli
                                    const std::function<bool(const std::string&)>& wanted) {
   if (!split.empty() && split != "train" && split != "test")
     fail(fmt::format("expected split 'train' or 'test', found '{}'", split), path.string());
-  if (!fs::is_directory(path)) return {path};
+  if (!fs::is_directory(path)) {
+    refuse_split(path, split);
+    return {path};
+  }
   std::vector<fs::path> files;
   for (const fs::path& file : list_folder(path))
     if (wanted(file.filename().string())) files.push_back(file);

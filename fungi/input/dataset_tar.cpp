@@ -1,170 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tar shards in the manner of WebDataset, through libarchive: members with the same key (the path
-// up to the first dot of the file name) belong together. Opening reads each shard once to index it.
-// Plain .tar files are then read at random; compressed ones forwards, so ask for their samples in
-// ascending order where you can.
-#include <archive.h>
-#include <archive_entry.h>
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <mutex>
+// Tar shards in the manner of WebDataset, through libarchive: members with the same key belong
+// together. Opening reads each shard once to index it. Plain .tar files are then read at random;
+// compressed ones forwards, so ask for their samples in ascending order where you can. Links, hard
+// or symbolic, have the content of the member they name.
+//
+// WebDataset's key is the path up to the first dot of the file name. Archives of photographs have
+// dots elsewhere ("IMG_2020.01.02.jpg"): there the key ends at the last dot, unless the image is
+// another view of a sample ("000.seg.png" beside "000.jpg"), which is left out.
 #include <nlohmann/json.hpp>
-#include <system_error>
-#include <unordered_map>
+#include <set>
+#include <unordered_set>
 
-#include "fungi/base/error.h"
-#include "fungi/input/dataset_parts.h"
+#include "fungi/input/tar_shard.h"
 
 namespace fungi::dataset {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr uint64_t kLargestMember = uint64_t(1) << 30;  // no image file is larger than 1 GiB
-constexpr size_t kStashBytes = size_t(256)
-                               << 20;  // members of a compressed shard read ahead of their turn
-
-class TarReader {
- public:
-  explicit TarReader(const fs::path& file) : file_(file), archive_(archive_read_new()) {
-    archive_read_support_filter_all(archive_.get());
-    archive_read_support_format_tar(archive_.get());
-    archive_read_support_format_gnutar(archive_.get());
-    check(archive_read_open_filename(archive_.get(), file.c_str(), 1 << 16));
-  }
-
-  // Goes to the next regular file; false at the end.
-  bool next() {
-    for (;;) {
-      const int status = archive_read_next_header(archive_.get(), &entry_);
-      if (status == ARCHIVE_EOF) return false;
-      check(status);
-      ++ordinal_;
-      if (archive_entry_filetype(entry_) == AE_IFREG && archive_entry_pathname(entry_)) return true;
-    }
-  }
-
-  std::string name() const {
-    const std::string name = archive_entry_pathname(entry_);
-    return name.starts_with("./") ? name.substr(2) : name;
-  }
-  size_t ordinal() const { return ordinal_; }  // of the member, from 1
-  uint64_t size() const { return uint64_t(archive_entry_size(entry_)); }
-  // Plain tar: where the member's bytes begin in the file.
-  uint64_t offset() const { return uint64_t(archive_filter_bytes(archive_.get(), 0)); }
-  bool compressed() const { return archive_filter_code(archive_.get(), 0) != ARCHIVE_FILTER_NONE; }
-
-  std::vector<uint8_t> data() {
-    if (size() > kLargestMember)
-      fail(fmt::format("member '{}' of {} bytes is too large for an image", name(), size()),
-           file_.string());
-    std::vector<uint8_t> bytes(size());
-    for (size_t at = 0; at < bytes.size();) {
-      const la_ssize_t got =
-          archive_read_data(archive_.get(), bytes.data() + at, bytes.size() - at);
-      if (got < 0) check(ARCHIVE_FATAL);
-      if (got == 0) fail(fmt::format("member '{}' is cut off", name()), file_.string());
-      at += size_t(got);
-    }
-    return bytes;
-  }
-
- private:
-  void check(int status) const {
-    if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
-    const char* reason = archive_error_string(archive_.get());
-    fail(fmt::format("cannot read the archive: {}", reason ? reason : "unknown reason"),
-         file_.string(), "check it with 'tar -tf'");
-  }
-
-  struct Close {
-    void operator()(archive* a) const { archive_read_free(a); }
-  };
-  fs::path file_;
-  std::unique_ptr<archive, Close> archive_;
-  archive_entry* entry_ = nullptr;
-  size_t ordinal_ = 0;
-};
-
-struct Member {
-  size_t ordinal;
-  uint64_t offset, size;
-};
-
-// One archive with its index of image members.
-class Shard {
- public:
-  explicit Shard(fs::path file) : file_(std::move(file)) {}
-
-  const fs::path& file() const { return file_; }
-  void set_compressed(bool compressed) { compressed_ = compressed; }
-  void add(const Member& member) { wanted_.emplace(member.ordinal, 0); }
-
-  std::vector<uint8_t> read(const Member& member) const {
-    return compressed_ ? read_forwards(member) : read_at(member);
-  }
-
- private:
-  std::vector<uint8_t> read_at(const Member& member) const {
-    const auto failed = [&](const std::string& why) {
-      fail(fmt::format("cannot read the archive: {}", why), file_.string());
-    };
-    struct Descriptor {
-      int fd;
-      ~Descriptor() {
-        if (fd >= 0) ::close(fd);
-      }
-    } file{::open(file_.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.fd < 0) failed(std::generic_category().message(errno));
-    std::vector<uint8_t> bytes(member.size);
-    for (size_t at = 0; at < bytes.size();) {
-      const ssize_t got =
-          ::pread(file.fd, bytes.data() + at, bytes.size() - at, off_t(member.offset + at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) failed(std::generic_category().message(errno));
-      if (got == 0) failed("it has become shorter since it was indexed");
-      at += size_t(got);
-    }
-    return bytes;
-  }
-
-  // Reads on until the member comes by, keeping what others will ask for; starts again when it has
-  // passed.
-  std::vector<uint8_t> read_forwards(const Member& member) const {
-    const std::lock_guard lock(mutex_);
-    if (const auto kept = stash_.find(member.ordinal); kept != stash_.end()) {
-      std::vector<uint8_t> bytes = std::move(kept->second);
-      stashed_ -= bytes.size();
-      stash_.erase(kept);
-      return bytes;
-    }
-    if (!reader_ || reader_->ordinal() >= member.ordinal)
-      reader_ = std::make_unique<TarReader>(file_);
-    while (reader_->next()) {
-      if (reader_->ordinal() == member.ordinal) return reader_->data();
-      if (!wanted_.count(reader_->ordinal())) continue;
-      std::vector<uint8_t>& place = stash_[reader_->ordinal()];
-      stashed_ -= place.size();
-      place = reader_->data();
-      stashed_ += place.size();
-      while (stashed_ > kStashBytes) {
-        stashed_ -= stash_.begin()->second.size();
-        stash_.erase(stash_.begin());
-      }
-    }
-    fail("cannot read the archive: it has changed since it was indexed", file_.string());
-  }
-
-  fs::path file_;
-  bool compressed_ = false;
-  std::unordered_map<size_t, char> wanted_;
-  mutable std::mutex mutex_;
-  mutable std::unique_ptr<TarReader> reader_;
-  mutable std::map<size_t, std::vector<uint8_t>> stash_;
-  mutable size_t stashed_ = 0;
-};
 
 std::string label_of_json(const std::vector<uint8_t>& bytes, const std::string& place) {
   const auto object = nlohmann::json::parse(bytes, nullptr, false);
@@ -184,61 +34,177 @@ std::string trimmed(const std::vector<uint8_t>& bytes) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
+using Labels = std::unordered_map<std::string, std::string>;  // by key
+
 class TarDataset final : public Dataset {
  public:
   TarDataset(const std::vector<fs::path>& files, const fs::path& place,
              const DatasetOptions& options) {
     std::vector<std::string> texts;
     for (const fs::path& file : files) index(file, texts);
+    require_unique_ids();
+    if (std::all_of(texts.begin(), texts.end(), [](const auto& t) { return t.empty(); }))
+      take_folders(texts);
     class_names_ = number_labels(texts, options.class_names, place.string(), labels_);
     finish(DatasetKind::tar, place);
+    names_ = {};
   }
 
   std::vector<uint8_t> read(size_t i) const override {
+    if (const auto bad = unreadable_.find(i); bad != unreadable_.end()) throw bad->second;
     return shards_[where_.at(i).shard]->read(where_[i].member);
   }
-  std::optional<uint64_t> stored_bytes(size_t i) const override { return where_.at(i).member.size; }
+  std::optional<uint64_t> stored_bytes(size_t i) const override {
+    if (unreadable_.count(i)) return {};
+    return where_.at(i).member.size;
+  }
 
  private:
   struct Where {
     size_t shard;
     Member member;
   };
+  struct Named {
+    std::string name, key, ext;
+  };
+  struct Picture {
+    std::string name, key, first_key;  // keys up to the last and to the first dot
+  };
 
   void index(const fs::path& file, std::vector<std::string>& texts) {
     auto shard = std::make_unique<Shard>(file);
-    std::unordered_map<std::string, std::string> labels;  // by key
-    const size_t first = ids_.size();
+    Labels labels;
+    Names names;
+    std::vector<Picture> pictures;
+    std::vector<Named> label_links;
     TarReader reader(file);
     while (reader.next()) {
       const std::string name = reader.name();
-      const size_t base = name.rfind('/') + 1, dot = name.find('.', base);  // npos + 1 == 0
-      if (dot == base) continue;                                            // hidden
-      const std::string key = name.substr(0, dot);
-      const std::string ext = dot == std::string::npos ? "" : lower(name.substr(dot + 1));
+      const size_t base = name.rfind('/') + 1;  // npos + 1 == 0
+      const size_t first = name.find('.', base), last = name.rfind('.');
+      names.add(reader);
+      if (first == base) continue;  // hidden
+      const bool dotted = first != std::string::npos;
+      const std::string key = dotted ? name.substr(0, last) : name;
+      const std::string ext = dotted ? lower(name.substr(last + 1)) : "";
       shard->set_compressed(reader.compressed());
       if (is_image_extension(ext)) {
-        const Member member{reader.ordinal(), reader.offset(), reader.size()};
-        if (member.size > kLargestMember)
-          fail(fmt::format("member '{}' of {} bytes is too large for an image", name, member.size),
-               file.string());
-        shard->add(member);
-        where_.push_back({shards_.size(), member});
-        ids_.push_back(key);
-      } else if (ext == "cls") {
-        labels[key] = trimmed(reader.data());
-      } else if (ext == "json") {
-        labels.emplace(key, label_of_json(reader.data(), file.string() + ":" + name));
-      } else {
+        pictures.push_back({name, key, name.substr(0, first)});
+      } else if (ext == "cls" || ext == "json") {
+        if (reader.target())
+          label_links.push_back({name, key, ext});
+        else
+          add_label({name, key, ext}, reader.data(), file, labels);
+      } else if (!reader.is_symbolic()) {  // that may be a folder
         ++ignored_[ext];
       }
     }
-    for (size_t i = first; i < ids_.size(); ++i) texts.push_back(labels[ids_[i]]);
+    if (!label_links.empty()) {
+      Shard once(file);  // wants no images: keeps none, and closes the file
+      once.set_compressed(reader.compressed());
+      follow(label_links, names, once, labels);
+    }
+    std::unordered_set<std::string> keys;
+    for (const Picture& p : pictures)
+      if (p.key == p.first_key) keys.insert(p.key);
+    for (const Picture& p : pictures) {
+      if (p.key != p.first_key && keys.count(p.first_key)) {
+        ++ignored_[lower(p.name.substr(p.first_key.size() + 1))];
+        continue;
+      }
+      place(ids_.size(), p.name, names, *shard);
+      ids_.push_back(p.key);
+      names_.push_back(p.name);
+      const auto label = labels.find(p.key), of_sample = labels.find(p.first_key);
+      texts.push_back(label != labels.end()       ? label->second
+                      : of_sample != labels.end() ? of_sample->second
+                                                  : "");
+    }
     shards_.push_back(std::move(shard));
+  }
+
+  void require_unique_ids() const {
+    std::unordered_map<std::string_view, size_t> seen;
+    const auto where = [&](size_t i) {
+      return fmt::format("'{}' of {}", names_[i], shards_[where_[i].shard]->file().string());
+    };
+    for (size_t i = 0; i < ids_.size(); ++i)
+      if (const auto [at, added] = seen.emplace(ids_[i], i); !added)
+        fail(fmt::format("sample id '{}' occurs twice: {} and {}", ids_[i], where(at->second),
+                         where(i)),
+             shards_[where_[i].shard]->file().string(),
+             where_[i].shard == where_[at->second].shard
+                 ? "ids name rows of the result: rename one of them"
+                 : "ids name rows of the result: rename one of them, or extract the archives into "
+                   "stores of their own");
+  }
+
+  // An archive of class folders. One folder alone says nothing: it holds everything.
+  void take_folders(std::vector<std::string>& texts) {
+    const auto top = [](const std::string& id) {
+      const size_t slash = id.find('/');
+      return slash == std::string::npos ? "" : id.substr(0, slash);
+    };
+    std::set<std::string> tops;
+    for (const std::string& id : ids_) tops.insert(top(id));
+    const bool loose = tops.erase("") > 0;
+    if (tops.size() < 2) return;
+    for (size_t i = 0; i < ids_.size(); ++i) texts[i] = top(ids_[i]);
+    notes_.push_back(fmt::format("no member gives a label: the {} top folders are the classes{}",
+                                 tops.size(), loose ? ", and pictures outside have none" : ""));
+  }
+
+  // Where the bytes of an image are, or why they cannot be had.
+  void place(size_t sample, const std::string& name, const Names& names, Shard& shard) {
+    const Member* member = names.find(name);
+    where_.push_back({shards_.size(), member ? *member : Member{}});
+    if (!member) {
+      unreadable_.emplace(sample, dangling(name, names, shard));
+    } else if (member->size > kLargestFile) {
+      unreadable_.emplace(sample, Error(too_large(name, member->size), shard.file().string(),
+                                        "take it out of the archive"));
+    } else {
+      shard.add(*member);
+    }
+  }
+
+  static Error dangling(const std::string& name, const Names& names, const Shard& shard) {
+    return Error(fmt::format("member '{}' is a link to '{}', which is no file of the archive", name,
+                             names.target(name)),
+                 shard.file().string(), "pack it again by 'tar --dereference --hard-dereference'");
+  }
+
+  // Labels that are links, in the order of what they mean: one pass over a compressed shard.
+  static void follow(const std::vector<Named>& links, const Names& names, const Shard& shard,
+                     Labels& labels) {
+    std::map<size_t, std::pair<Member, std::vector<const Named*>>> by_ordinal;
+    for (const Named& link : links) {
+      const Member* member = names.find(link.name);
+      if (!member) throw dangling(link.name, names, shard);
+      if (member->size > kLargestFile)
+        fail(too_large(link.name, member->size), shard.file().string());
+      auto& entry = by_ordinal[member->ordinal];
+      entry.first = *member;
+      entry.second.push_back(&link);
+    }
+    for (const auto& [ordinal, entry] : by_ordinal) {
+      const std::vector<uint8_t> bytes = shard.read(entry.first);
+      for (const Named* link : entry.second) add_label(*link, bytes, shard.file(), labels);
+    }
+  }
+
+  static void add_label(const Named& member, const std::vector<uint8_t>& bytes,
+                        const fs::path& file, Labels& labels) {
+    if (member.ext == "cls")
+      labels[member.key] = trimmed(bytes);
+    else
+      labels.emplace(member.key, label_of_json(bytes, file.string() + ":" + member.name));
   }
 
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Where> where_;
+  std::vector<std::string> names_;      // of the members, while the archives are opened
+  std::map<size_t, Error> unreadable_;  // these samples fail, each with its reason
 };
 
 }  // namespace

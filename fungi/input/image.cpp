@@ -35,7 +35,8 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name,
 
 void fail_truncated(std::string_view format, std::string_view name, std::string_view detail) {
   fail(fmt::format("{} file is truncated: {}", format, detail), std::string(name),
-       "fetch the file again, or set DecodeOptions::allow_truncated to use what is there");
+       "fetch the file again, or use what is there: --allow-truncated "
+       "(DecodeOptions::allow_truncated)");
 }
 
 void fail_corrupt(std::string_view format, std::string_view name, std::string_view detail) {
@@ -140,14 +141,23 @@ std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "rb"),
                                                                &std::fclose);
   if (!stream) fail(fmt::format("cannot open the file: {}", reason()), file.string());
+  const auto check_size = [&](uint64_t size) {
+    if (size > kLargestFile)
+      fail(fmt::format("expected a file of at most 1 GiB, found {} bytes", size), file.string(),
+           "check what it is; remove it, or store the picture smaller");
+  };
   std::vector<uint8_t> bytes;
   const auto size = std::filesystem::file_size(file, ignored);
-  if (!ignored) bytes.reserve(size + 1);  // one more, so that a regular file is read in one go
+  if (!ignored) {
+    check_size(size);
+    bytes.reserve(size + 1);  // one more, so that a regular file is read in one go
+  }
   for (;;) {
     const size_t old = bytes.size(), room = std::max<size_t>(bytes.capacity() - old, 1 << 16);
     bytes.resize(old + room);
     const size_t got = std::fread(bytes.data() + old, 1, room, stream.get());
     bytes.resize(old + got);
+    check_size(bytes.size());  // it may grow, or have no size: a pipe
     if (got < room) break;
   }
   if (std::ferror(stream.get()))

@@ -36,7 +36,11 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
 // The same from a file; the path is the name.
 Image read_image(const std::filesystem::path& file, const DecodeOptions& options = {});
 
-// The whole content of a file. Throws Error with the system's reason.
+// Bytes that a file or a member of an archive may have: no picture and no list needs more, and what
+// is larger (a disk image with a picture's name) must not take all memory.
+inline constexpr size_t kLargestFile = size_t(1) << 30;
+
+// The whole content of a file. Throws Error with the system's reason, and beyond kLargestFile.
 std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file);
 
 }  // namespace fungi

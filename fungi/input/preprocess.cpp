@@ -13,10 +13,6 @@
 namespace fungi {
 namespace {
 
-// The resampling weights of the longer side grow with it: a thread 1 pixel wide and a million long
-// would need gigabytes before the crop throws nearly all of it away.
-constexpr size_t kMostProportion = 4096;
-
 // Where `size` output samples meet `from` input samples on one axis.
 struct Overlap {
   size_t in, out, count;
@@ -74,10 +70,6 @@ const Image& Preprocessor::pixels(const Image& image) {
     const size_t shorter = std::min(width, height);
     width = p.resize_size * width / shorter;
     height = p.resize_size * height / shorter;
-    if (std::max(width, height) > kMostProportion * p.resize_size)
-      fail(fmt::format("a picture of {}x{} pixels is more than {} times as long as it is wide",
-                       image.width, image.height, kMostProportion),
-           "evaluation view", "crop it or remove it");
   }
   // Only what the crop keeps is resized.
   const size_t size = p.input_size;

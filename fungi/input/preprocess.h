@@ -48,13 +48,9 @@ class PixelTable {
   std::array<std::array<float, 256>, 3> values_;
 };
 
-// Centre crop to `size` x `size`; an image that is smaller is first padded with zeros, the odd
-// pixel right and below.
-void centre_crop(const Pixels& in, size_t size, Image& out);
-
 // The evaluation transform: resize, then the centre input_size x input_size; where the picture is
-// smaller it is padded with zeros first, the odd pixel right and below. Keeps scratch memory: hold
-// one per thread.
+// smaller it is padded with zeros first, the odd pixel right and below. Throws as check_proportion.
+// Keeps scratch memory: hold one per thread.
 class Preprocessor {
  public:
   explicit Preprocessor(const Preprocess& preprocess);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of an axis, Pillow's two integer passes and torch's two float passes (SPEC 3.2 A and B).
+// Weights of an axis, Pillow's two integer passes and the loop of torch's float passes (SPEC 3.2 A
+// and B).
 #include "fungi/input/resize.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -136,6 +139,14 @@ Pixels Pixels::crop(size_t left, size_t top, size_t w, size_t h) const {
   return {rgb + top * stride + 3 * left, w, h, stride};
 }
 
+void check_proportion(size_t width, size_t height) {
+  constexpr size_t kMost = 4096;
+  if (std::max(width, height) <= kMost * std::min(width, height)) return;
+  fail(fmt::format("expected a picture at most {} times as long as it is wide, found {}x{} pixels",
+                   kMost, width, height),
+       "picture", "crop it or remove it");
+}
+
 const AxisWeights<int32_t>& PillowResizer::weights(Axis& axis, size_t from, size_t to,
                                                    Filter filter) {
   if (axis.weights.from != from || axis.weights.to != to || axis.filter != filter)
@@ -152,6 +163,7 @@ void PillowResizer::resize(const Pixels& in, size_t width, size_t height, Filter
                            const Window& window, Image& out) {
   FUNGI_ASSERT(in.width > 0 && in.height > 0 && window.width > 0 && window.height > 0);
   FUNGI_ASSERT(window.left + window.width <= width && window.top + window.height <= height);
+  check_proportion(in.width, in.height);
   const bool down = height != in.height;
   const AxisWeights<int32_t>* rows =
       down ? &weights(vertical_, in.height, height, filter) : nullptr;
@@ -211,24 +223,6 @@ FUNGI_CLONES void blend_rows(const float* in, size_t stride, const float* weight
     for (size_t j = 0; j < taps; ++j) sum += in[j * stride + i] * weight[j];
     out[i] = sum;
   }
-}
-
-void resize_plane(View<const float> in, Filter filter, View<float> out) {
-  FUNGI_ASSERT(in.rows > 0 && in.cols > 0 && out.rows > 0 && out.cols > 0);
-  const AxisWeights<float> across = float_weights(in.cols, out.cols, filter);
-  const AxisWeights<float> down = float_weights(in.rows, out.rows, filter);
-  Matrix<float> middle(in.rows, out.cols);
-  for (size_t y = 0; y < in.rows; ++y)
-    for (size_t x = 0; x < out.cols; ++x) {
-      const float* w = across.weight.data() + x * across.taps;
-      const float* pixel = in.row(y) + across.first[x];
-      float sum = 0;
-      for (size_t j = 0; j < across.taps; ++j) sum += pixel[j] * w[j];
-      middle(y, x) = sum;
-    }
-  for (size_t y = 0; y < out.rows; ++y)
-    blend_rows(middle.row(down.first[y]), middle.stride(), down.weight.data() + y * down.taps,
-               down.taps, out.cols, out.row(y));
 }
 
 }  // namespace fungi

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "fungi/base/matrix.h"
 #include "fungi/input/image.h"
 
 namespace fungi {
@@ -44,6 +43,11 @@ struct Pixels {
   Pixels crop(size_t left, size_t top, size_t w, size_t h) const;
 };
 
+// Throws Error for a picture that is more than 4096 times as long as it is wide: weights and rows
+// of the longer side grow with it, and a thread 1 pixel wide and millions long would take gigabytes
+// and minutes to become nothing that anybody can see.
+void check_proportion(size_t width, size_t height);
+
 // A rectangle of pixels.
 struct Window {
   size_t left = 0, top = 0, width = 0, height = 0;
@@ -51,7 +55,8 @@ struct Window {
 
 // Pillow's Image.resize((width, height), filter) of an RGB image (kernel A): horizontal pass, then
 // vertical, both to 8 bits; a pass whose size does not change is left out. Nothing outside `in` is
-// seen. Keeps its scratch memory and the last weights, so hold one per thread.
+// seen. Throws as check_proportion. Keeps its scratch memory and the last weights, so hold one per
+// thread.
 //
 // DEVIATION: Pillow 13 runs the vertical pass first for some size pairs, mostly where the height
 // shrinks and the width does not, and then differs by a level here and there. This is the order of
@@ -77,11 +82,9 @@ class PillowResizer {
 };
 
 // out[i] = sum over j < taps of weight[j] * in[j*stride + i], added in the order of j, for i <
-// count: the inner loop of every float resize. Same bits on every machine.
+// count: the inner loop of every float resize, torch's interpolate(antialias=True) (kernel B), on
+// the plane and on the plane turned. Same bits on every machine.
 void blend_rows(const float* in, size_t stride, const float* weight, size_t taps, size_t count,
                 float* out);
-
-// torch's interpolate(antialias=True) of one float plane (kernel B): horizontal, then vertical.
-void resize_plane(View<const float> in, Filter filter, View<float> out);
 
 }  // namespace fungi

@@ -131,6 +131,7 @@ size_t ImageViews::view_floats() const noexcept { return maker_->floats; }
 void ImageViews::open(const Image& image, uint32_t seed) {
   FUNGI_ASSERT(image.width > 0 && image.height > 0 &&
                image.rgb.size() == 3 * image.width * image.height);
+  check_proportion(image.width, image.height);  // a crop would hide it from the resizer
   maker_->open(image, seed);
   maker_->is_open = true;
 }
@@ -138,15 +139,6 @@ void ImageViews::open(const Image& image, uint32_t seed) {
 void ImageViews::write(size_t index, std::span<float> out) {
   FUNGI_ASSERT(maker_->is_open && index < count() && out.size() == view_floats());
   maker_->write(index, out);
-}
-
-void make_views(const Image& image, const ViewPlan& plan, const Preprocess& preprocess,
-                uint32_t seed, std::span<float> out) {
-  ImageViews views(plan, preprocess);
-  FUNGI_ASSERT(out.size() == views.count() * views.view_floats());
-  views.open(image, seed);
-  for (size_t i = 0; i < views.count(); ++i)
-    views.write(i, out.subspan(i * views.view_floats(), views.view_floats()));
 }
 
 }  // namespace fungi

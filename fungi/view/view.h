@@ -38,7 +38,7 @@ class ImageViews {
   size_t view_floats() const noexcept;  // 3 * S * S
 
   // Takes up an image, which must stay alive and unchanged until the next open(). `seed` matters
-  // for crops only.
+  // for crops only. Throws as check_proportion (resize.h).
   void open(const Image& image, uint32_t seed);
   // Writes view `index` of the open image, [3, S, S]. Any order, any number of times.
   void write(size_t index, std::span<float> out);
@@ -48,9 +48,5 @@ class ImageViews {
  private:
   std::unique_ptr<Maker> maker_;
 };
-
-// All views of one image at once, [count, 3, S, S].
-void make_views(const Image& image, const ViewPlan& plan, const Preprocess& preprocess,
-                uint32_t seed, std::span<float> out);
 
 }  // namespace fungi

@@ -89,10 +89,33 @@ TEST(FolderDataset, MixedFolderKeepsLooseImagesWithoutLabel) {
   EXPECT_EQ(labels(*mixed), (std::vector<int>{-1, 0, 1, 1}));
   const auto strict = open_dataset(root.path(), {.kind = DatasetKind::classes});
   EXPECT_EQ(ids(*strict), (Names{"cat/1.jpg", "dog/1.jpg", "dog/old/2.jpg"}));
-  EXPECT_EQ(strict->ignored().at("jpg"), 1u);
+  EXPECT_TRUE(strict->ignored().empty()) << "it is a picture";
+  ASSERT_EQ(strict->notes().size(), 1u);
+  EXPECT_NE(strict->notes()[0].find("1 picture(s) lie outside"), std::string::npos);
+  ASSERT_EQ(mixed->notes().size(), 1u);
+  EXPECT_NE(mixed->notes()[0].find("have no label"), std::string::npos);
   const auto flat = open_dataset(root.path(), {.kind = DatasetKind::flat});
   EXPECT_EQ(flat->size(), 4u);
   EXPECT_EQ(flat->label(1), -1);
+  EXPECT_TRUE(flat->notes().empty());
+  EXPECT_NE(open_error(root.path() / "dog/old", {.kind = DatasetKind::classes})
+                .find("found 1 picture(s) and none in a folder"),
+            std::string::npos);
+}
+
+// A store written into the data folder must not move the numbers of the classes.
+TEST(FolderDataset, FoldersWithoutImagesAreNoClasses) {
+  const Scratch root;
+  for (const char* name : {"cat/1.jpg", "dog/deep/2.jpg", "a.store/rows-00000.jsonl",
+                           "a.store/state/kl-head.npy", "cow/notes.txt"})
+    root.write(name, "x");
+  std::filesystem::create_directories(root.path() / "bare");
+  for (const auto kind : {DatasetKind::automatic, DatasetKind::classes}) {
+    const auto data = open_dataset(root.path(), {.kind = kind});
+    EXPECT_EQ(data->class_names(), (Names{"cat", "dog"}));
+    EXPECT_EQ(labels(*data), (std::vector<int>{0, 1}));
+    EXPECT_EQ(data->ignored().at("npy"), 1u);
+  }
 }
 
 TEST(FolderDataset, ImagesWinOverArchivesBesideThem) {
@@ -118,6 +141,13 @@ TEST(FolderDataset, SplitsAndGivenClasses) {
       open_error(root.path(), {.split = "train", .class_names = {"ant", "bee"}}).find("'cow'"),
       std::string::npos);
   EXPECT_NE(open_error(root.path(), {.split = "val"}).find("'val'"), std::string::npos);
+}
+
+TEST(FolderDataset, ASingleFileHasNoSplit) {
+  const Scratch root;
+  root.write("b.png", golden_image("rgb8.png"));
+  EXPECT_NE(open_error(root.path() / "b.png", {.split = "train"}).find("no split 'train'"),
+            std::string::npos);
 }
 
 TEST(FolderDataset, LinksAreFollowedButLoopsAreNot) {
@@ -197,6 +227,15 @@ TEST(ListDataset, EveryDialect) {
        {"a,\"1\".jpg", "b.jpg"},
        {0, -1},
        {"two\nlines"}},
+      {"synonyms.csv", "Category, IMG\nx,a.jpg\n", {"a.jpg"}, {0}, {"x"}},
+      {"index.csv", ",img_path\n0,a.jpg\n", {"a.jpg"}, {-1}, {}},  // as pandas writes it
+      {"class.csv", "a.jpg,image\nb.jpg,file\n", {"a.jpg", "b.jpg"}, {1, 0}, {"file", "image"}},
+      {"missing.csv", "gone.png,2\nb.jpg,0\n", {"gone.png", "b.jpg"}, {2, 0}, {}},
+      {"blobs.csv",
+       "blob,2\nb.jpg,0\n",
+       {"blob", "b.jpg"},
+       {2, 0},
+       {}},  // a file without extension
       {"no_labels.csv", "image\na.jpg\nb.jpg", {"a.jpg", "b.jpg"}, {-1, -1}, {}},
       {"some.tsv",
        "path\tclass\na b.jpg\t1\nc,d.jpg\tx\n",
@@ -212,6 +251,7 @@ TEST(ListDataset, EveryDialect) {
       {"names.jsonl", "{\"image\": \"a.jpg\", \"category\": \"x\"}", {"a.jpg"}, {0}, {"x"}},
   };
   const Scratch root;
+  root.write("blob", golden_image("rgb8.png"));
   for (const ListCase& c : cases) {
     SCOPED_TRACE(c.name);
     root.write(c.name, c.text);
@@ -252,6 +292,34 @@ TEST(ListDataset, BadLists) {
   EXPECT_NE(error_of("list.jsonl", "{\"path\": \"a.jpg\", \"label\": [1]}").find("array"),
             std::string::npos);
   EXPECT_NE(error_of("none.jsonl", "{\"label\": 1}").find("names no file"), std::string::npos);
+  for (const char* text : {"path;label\na.jpg;1\n", "a.jpg;1\nb.jpg;2\n"})
+    for (const char* name : {"semicolons.csv", "semicolons.txt"})
+      EXPECT_NE(error_of(name, text).find("by semicolons"), std::string::npos) << name << text;
+  root.write("wide.csv", std::vector<uint8_t>{0xff, 0xfe, 'a', 0, '\n', 0});
+  EXPECT_NE(open_error(root.path() / "wide.csv").find("UTF-16"), std::string::npos);
+  root.write("bare.csv", std::vector<uint8_t>{'a', 0, '\n', 0});
+  EXPECT_NE(open_error(root.path() / "bare.csv").find("UTF-16"), std::string::npos);
+  root.write("a;b.jpg", "x");
+  EXPECT_EQ(error_of("odd.csv", "a;b.jpg\n"), "") << "a file may be called so";
+}
+
+TEST(ListDataset, UnknownColumnsAreNamed) {
+  const Scratch root;
+  const auto expect_error = [&](const char* name, const char* text, Names parts) {
+    root.write(name, text);
+    const std::string error = open_error(root.path() / name);
+    for (const std::string& part : parts)
+      EXPECT_NE(error.find(part), std::string::npos) << name << ": " << error;
+  };
+  expect_error("path.csv", "photo,label\na.jpg,1\n",
+               {"'photo', 'label'", "filepath", "img", "category", "path.csv"});
+  expect_error("path.tsv", "photo\tlabel\na.jpg\t1\n", {"'photo', 'label'"});
+  expect_error("label.csv", "path,breed\na.jpg,x\n", {"'path', 'breed'", "label, class, target"});
+  expect_error("more.csv", "id,File,width\n1,a.jpg,30\n", {"'id', 'File', 'width'", "only 'File'"});
+  expect_error("ids.csv", "id,breed\n000bec,collie\n", {"'id', 'breed'"});
+  expect_error("turned.csv", "cat,a.jpg\ndog,b.jpg\n", {"'cat', 'a.jpg'"});
+  expect_error("spaces.txt", "a.jpg 3\nb.jpg 4\n", {"'a.jpg 3'", "commas or tabs"});
+  expect_error("plain.txt", "pictures\na.jpg\n", {"'pictures'"});
 }
 
 TEST(DatasetKinds, Names) {

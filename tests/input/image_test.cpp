@@ -76,6 +76,20 @@ TEST(Image, SaysWhatItFoundInstead) {
   EXPECT_THROW(read_image("no/such/file.png"), Error);
 }
 
+// The bytes of the file are a hole: nothing is written, and nothing read.
+TEST(Image, RefusesFilesBeyondTheLimit) {
+  const testing::Scratch root;
+  root.write("huge.jpg", "x");
+  fs::resize_file(root.path() / "huge.jpg", kLargestFile + 1);
+  try {
+    read_file_bytes(root.path() / "huge.jpg");
+    FAIL();
+  } catch (const Error& error) {
+    expect_contains(error.what(), "at most 1 GiB, found 1073741825 bytes");
+    expect_contains(error.what(), "huge.jpg");
+  }
+}
+
 TEST(Image, EveryCutIsAnError) {
   for (const char* file :
        {"progressive.jpg", "ycbcr_420.jpg", "cmyk_adobe.jpg", "rgba8.png", "interlaced.png",

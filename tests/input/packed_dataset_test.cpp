@@ -90,6 +90,8 @@ TEST(TarDataset, BrokenShards) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("'000' occurs twice"), std::string::npos);
+    for (const char* place : {"two/a.tar", "two/b.tar", "'000.png'"})
+      EXPECT_NE(error.message().find(place), std::string::npos) << error.message();
   }
 }
 
@@ -136,6 +138,43 @@ TEST(CifarDataset, TenAndHundred) {
   EXPECT_THROW(open_dataset(ten.path() / "label.bin"), Error);
 }
 
+std::string open_error(const fs::path& path, const DatasetOptions& options) {
+  try {
+    open_dataset(path, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CifarDataset, GivenClassesAreTheirPlaces) {
+  using Names = std::vector<std::string>;
+  const Scratch root;
+  root.write("data_batch_1.bin", cifar_records({{2}, {0}}, 1));
+  const Names swapped = {"cat", "bird", "airplane"};
+  const auto numbers = open_dataset(root.path(), {.class_names = swapped});  // no names known
+  EXPECT_EQ(numbers->label(0), 2);
+  EXPECT_EQ(numbers->class_names(), swapped);
+  EXPECT_NE(open_error(root.path(), {.class_names = {"x"}}).find("'2'"), std::string::npos);
+
+  root.write("batches.meta.txt", "airplane\nautomobile\nbird\ncat\n");
+  const auto data = open_dataset(root.path(), {.class_names = swapped});
+  EXPECT_EQ(data->label(0), 1);
+  EXPECT_EQ(data->label(1), 2);
+  EXPECT_EQ(data->class_names(), swapped);
+  EXPECT_NE(open_error(root.path(), {.class_names = {"cat", "airplane"}}).find("'bird'"),
+            std::string::npos);
+  root.write("batches.meta.txt", "airplane\nautomobile\n");
+  EXPECT_NE(open_error(root.path(), {}).find("label 2 has no name"), std::string::npos);
+}
+
+TEST(CifarDataset, ASingleFileHasNoSplit) {
+  const Scratch root;
+  root.write("test_batch.bin", cifar_records({{7}}, 3));
+  EXPECT_NE(open_error(root.path() / "test_batch.bin", {.split = "train"}).find("no split 'train'"),
+            std::string::npos);
+}
+
 std::vector<uint8_t> idx(std::vector<uint32_t> shape, size_t bytes) {
   std::vector<uint8_t> out = {0, 0, 8, uint8_t(shape.size())};
   for (const uint32_t n : shape)
@@ -144,15 +183,17 @@ std::vector<uint8_t> idx(std::vector<uint32_t> shape, size_t bytes) {
   return out;
 }
 
+void write_zipped(const fs::path& path, const std::vector<uint8_t>& bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), unsigned(bytes.size()));
+  gzclose(file);
+}
+
 TEST(IdxDataset, PlainAndZipped) {
   const Scratch root;
   root.write("train-images-idx3-ubyte", idx({4, 3, 5}, 60));
   root.write("train-labels-idx1-ubyte", idx({4}, 4));
-  const fs::path zipped = root.path() / "t10k-images-idx3-ubyte.gz";
-  const auto raw = idx({2, 3, 5}, 30);
-  gzFile file = gzopen(zipped.c_str(), "wb");
-  gzwrite(file, raw.data(), unsigned(raw.size()));
-  gzclose(file);
+  write_zipped(root.path() / "t10k-images-idx3-ubyte.gz", idx({2, 3, 5}, 30));
   const auto data = open_dataset(root.path());
   EXPECT_EQ(data->kind(), DatasetKind::idx);
   ASSERT_EQ(data->size(), 6u);
@@ -167,6 +208,50 @@ TEST(IdxDataset, PlainAndZipped) {
   EXPECT_EQ(data->read(1).front(), 15);
   EXPECT_EQ(open_dataset(root.path(), {.split = "train"})->size(), 4u);
   EXPECT_EQ(open_dataset(root.path(), {.split = "test"})->id(1), "t10k/00001");
+}
+
+// Labels are found whether they are zipped as the images are or not, also where the names lack a
+// part; without a name to look for there are none.
+TEST(IdxDataset, FindsLabels) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"a-images-idx3-ubyte", "a-labels-idx1-ubyte"},
+      {"b-images-idx3-ubyte.gz", "b-labels-idx1-ubyte"},
+      {"c-images-idx3-ubyte", "c-labels-idx1-ubyte.gz"},
+      {"d-images-idx3-ubyte.gz", "d-labels-idx1-ubyte.gz"},
+      {"e-images", "e-labels"},
+      {"f-images.gz", "f-labels"},
+      {"g.idx3-ubyte", "g.idx1-ubyte"},
+      {"digits", ""}};
+  const Scratch root;
+  const auto write = [&](const std::string& name, const std::vector<uint8_t>& bytes) {
+    if (name.ends_with(".gz"))
+      write_zipped(root.path() / name, bytes);
+    else
+      root.write(name, bytes);
+  };
+  for (const auto& [images, labels] : pairs) {
+    SCOPED_TRACE(images);
+    write(images, idx({4, 3, 5}, 60));
+    const DatasetOptions options{.kind = DatasetKind::idx};
+    const auto bare = open_dataset(root.path() / images, options);
+    ASSERT_EQ(bare->size(), 4u);
+    EXPECT_EQ(bare->label(3), -1);
+    if (!*labels) continue;
+    write(labels, idx({4}, 4));
+    EXPECT_EQ(open_dataset(root.path() / images, options)->label(3), 3);
+  }
+  EXPECT_EQ(open_dataset(root.path() / "digits", {.kind = DatasetKind::idx})->id(1),
+            "digits/00001");
+}
+
+TEST(IdxDataset, SplitsAndGivenClasses) {
+  const Scratch root;
+  root.write("train-images-idx3-ubyte", idx({4, 3, 5}, 60));
+  root.write("train-labels-idx1-ubyte", idx({4}, 4));
+  const fs::path file = root.path() / "train-images-idx3-ubyte";
+  EXPECT_NE(open_error(file, {.split = "test"}).find("no split 'test'"), std::string::npos);
+  EXPECT_EQ(open_dataset(file, {.class_names = {"a", "b", "c", "d"}})->class_names().size(), 4u);
+  EXPECT_NE(open_error(file, {.class_names = {"a", "b"}}).find("given classes"), std::string::npos);
 }
 
 TEST(IdxDataset, Broken) {

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "fungi/base/error.h"
+#include "fungi/base/matrix.h"
 #include "tests/input/pattern.h"
 
 namespace fungi {
@@ -57,6 +59,23 @@ TEST(PillowResize, PrintedRows) {
   }
 }
 
+// Whoever resizes is safe, not only the views: quickly, whatever the length.
+TEST(PillowResize, RefusesThreads) {
+  const Image longest{1, 4096, std::vector<uint8_t>(3 * 4096)},
+      thread{20'000'000, 1, std::vector<uint8_t>(60'000'000)};
+  PillowResizer resizer;
+  Image out;
+  resizer.resize(longest, 8, 8, Filter::bicubic, out);
+  EXPECT_EQ(out.rgb.size(), 192u);
+  EXPECT_THROW(resizer.resize(thread, 8, 8, Filter::bicubic, out), Error);
+  try {
+    check_proportion(4097, 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("found 4097x1"), std::string::npos) << error.message();
+  }
+}
+
 TEST(PillowResize, ACropSeesNothingOutside) {
   const Image whole = testing::pattern(60, 50, 3);
   Image copy{31, 22, {}}, from_view, from_copy;
@@ -72,6 +91,28 @@ TEST(PillowResize, ACropSeesNothingOutside) {
   EXPECT_EQ(from_view.rgb, copy.rgb);
 }
 
+// One pass down, the loop of every float resize, and the whole of one: the pass on the plane
+// turned, then on the plane, as the patches do it (fungi/view/patches.cpp).
+Matrix<float> pass_down(const Matrix<float>& in, size_t to, Filter filter) {
+  const AxisWeights<float> w = float_weights(in.rows(), to, filter);
+  Matrix<float> out(to, in.cols());
+  for (size_t y = 0; y < to; ++y)
+    blend_rows(in.row(w.first[y]), in.stride(), w.weight.data() + y * w.taps, w.taps, in.cols(),
+               out.row(y));
+  return out;
+}
+
+Matrix<float> turned(const Matrix<float>& in) {
+  Matrix<float> out(in.cols(), in.rows());
+  for (size_t y = 0; y < in.rows(); ++y)
+    for (size_t x = 0; x < in.cols(); ++x) out(x, y) = in(y, x);
+  return out;
+}
+
+Matrix<float> resized(const Matrix<float>& in, size_t rows, size_t cols, Filter filter) {
+  return pass_down(turned(pass_down(turned(in), cols, filter)), rows, filter);
+}
+
 TEST(FloatResize, AgainstTorch) {
   const auto cases = testing::golden_json("input/float_resize.json");
   const auto values = testing::golden_floats("input/float_resize.f32");
@@ -79,10 +120,11 @@ TEST(FloatResize, AgainstTorch) {
     SCOPED_TRACE(expected.dump());
     const Image picture =
         testing::pattern(expected["from"][0], expected["from"][1], expected["seed"]);
-    Matrix<float> in(picture.height, picture.width), out(expected["to"][1], expected["to"][0]);
+    Matrix<float> in(picture.height, picture.width);
     for (size_t i = 0; i < picture.width * picture.height; ++i)
       in.data()[i] = float(picture.rgb[3 * i]) / 255.0f;
-    resize_plane(in, filter_named(expected["filter"]), out);
+    const Matrix<float> out =
+        resized(in, expected["to"][1], expected["to"][0], filter_named(expected["filter"]));
     const size_t step = expected["step"], at = expected["at"], count = expected["count"];
     float worst = 0;
     for (size_t i = 0; i < count; ++i)
@@ -103,10 +145,10 @@ TEST(FloatResize, PrintedWeightsAndOvershoot) {
   expect_row(1, {0.81021898f, 0.21167883f, -0.02189781f, 0});
   expect_row(3, {-0.0703125f, 0.8671875f, 0.2265625f, -0.0234375f});
 
-  Matrix<float> in(1, 4), out(1, 8);
+  Matrix<float> in(1, 4);
   const float values[] = {0, 1, 0, 0.5f};
   std::copy(values, values + 4, in.data());
-  resize_plane(in, Filter::bicubic, out);
+  const Matrix<float> out = resized(in, 1, 8, Filter::bicubic);
   const float expected[] = {-0.08823529f, 0.21167883f, 0.84732824f, 0.85546875f,
                             0.19140625f,  0.04198473f, 0.38321168f, 0.54411765f};
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(out(0, i), expected[i], 1e-7) << i;

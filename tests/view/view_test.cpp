@@ -3,6 +3,7 @@
 // and 7.4.
 #include "fungi/view/view.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,9 +36,12 @@ std::string checksum(std::span<const float> values) {
 
 std::vector<float> all_views(const Image& image, const ViewPlan& plan, const Preprocess& preprocess,
                              uint32_t seed) {
-  std::vector<float> out(view_count(plan, preprocess.input_size) * 3 * preprocess.input_size *
-                         preprocess.input_size);
-  make_views(image, plan, preprocess, seed, out);
+  ImageViews views(plan, preprocess);
+  const size_t floats = views.view_floats();
+  std::vector<float> out(views.count() * floats);
+  views.open(image, seed);
+  for (size_t i = 0; i < views.count(); ++i)
+    views.write(i, std::span(out).subspan(i * floats, floats));
   return out;
 }
 
@@ -183,6 +187,34 @@ TEST(ImageViews, SeedsBelongToTheSample) {
   EXPECT_NE(view_seed(1, "dino", "a/b.jpg"), view_seed(1, "dino", "a/c.jpg"));
   EXPECT_NE(view_seed(1, "dino", "a/b.jpg"), view_seed(1, "ibot", "a/b.jpg"));
   EXPECT_NE(view_seed(1, "dino", "a/b.jpg"), view_seed(2, "dino", "a/b.jpg"));
+}
+
+// A thread of a picture would take gigabytes and minutes, most of all when squashed to a square.
+TEST(ImageViews, RefusesThreads) {
+  const auto refused = [](const ViewPlan& plan, const Preprocess& preprocess, size_t width,
+                          size_t height) {
+    const Image image{width, height, std::vector<uint8_t>(3 * width * height)};
+    try {
+      all_views(image, plan, preprocess, 1);
+    } catch (const Error& error) {
+      return std::string(error.what()).find(fmt::format("{}x{}", width, height)) !=
+             std::string::npos;
+    }
+    return false;
+  };
+  using Resize = Preprocess::Resize;
+  for (const auto kind :
+       {ViewPlan::Kind::evaluation, ViewPlan::Kind::crops, ViewPlan::Kind::patches})
+    for (const auto resize : {Resize::short_side, Resize::squash, Resize::none}) {
+      ViewPlan plan;
+      plan.kind = kind;
+      const Preprocess small{.resize = resize, .resize_size = 36, .input_size = 32};
+      EXPECT_FALSE(refused(plan, small, 4096, 1));
+      EXPECT_FALSE(refused(plan, small, 2, 8192));
+      EXPECT_TRUE(refused(plan, small, 4097, 1));
+      EXPECT_TRUE(refused(plan, small, 2, 8193));
+      EXPECT_TRUE(refused(plan, small, 1, 5'000'000));
+    }
 }
 
 TEST(ImageViews, RefusesWhatCannotBeDone) {
