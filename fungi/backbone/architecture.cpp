@@ -116,8 +116,10 @@ const char* to_string(kernel::Activation activation) {
 }
 
 kernel::Activation parse_activation(std::string_view name) {
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
-    return kernel::Activation::gelu_tanh;  // Hugging Face's words
+  for (const char* word : {"gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh"})
+    if (name == word) return kernel::Activation::gelu_tanh;  // Hugging Face's words, as those below
+  if (name == "gelu_python") return kernel::Activation::gelu;
+  if (name == "swish") return kernel::Activation::silu;
   using enum kernel::Activation;
   return parse(name, {relu, gelu, gelu_tanh, quick_gelu, silu}, "activation");
 }
@@ -138,10 +140,11 @@ Architecture named_architecture(std::string_view name) {
   std::string size;
   Architecture a;
   size_t patch = 16, input = 224;
-  if (std::regex_match(text, m,
-                       std::regex("(vit|deit)_(tiny|small|base|large|huge)_patch(\\d+)_(\\d+)"))) {
+  if (std::regex_match(
+          text, m,
+          std::regex("(vit|deit)_(tiny|small|base|large|huge)_patch(\\d{1,6})_(\\d{1,6})"))) {
     size = m[2], patch = std::stoul(m[3]), input = std::stoul(m[4]);
-  } else if (std::regex_match(text, m, std::regex("dino_vit([tsblg])(\\d+)"))) {
+  } else if (std::regex_match(text, m, std::regex("dino_vit([tsblg])(\\d{1,6})"))) {
     size = letters.at(m[1]), patch = std::stoul(m[2]);
     a.family = "dino", a.position_resize = PositionResize::bicubic_offset;
   } else if (std::regex_match(text, m, std::regex("dinov2_vit([sbl])14"))) {
@@ -175,12 +178,14 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
   add("width", a.width);
   add("depth", a.depth);
   add("heads", a.heads);
+  if (a.heads_assumed) add("heads_from", "assumed by the width; --set heads=N states another");
   add("head_dim", a.head_dim);
   add("mlp_hidden", a.mlp_hidden);
   add("embedding_width", a.embedding_width);
   if (a.input == InputKind::token_ids) {
     add("vocabulary", a.vocabulary);
     if (a.max_positions) add("max_positions", a.max_positions);
+    if (a.padding_id) add("padding_id", *a.padding_id);
     if (a.relative_buckets) add("relative_buckets", a.relative_buckets);
   } else {
     add("input_size", fmt::format("{}x{}x{}", a.channels, a.input_h, a.input_w));

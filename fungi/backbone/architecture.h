@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,7 @@ enum class PositionResize {
 struct PreprocessFacts {
   size_t resize = 256;    // shorter side
   bool bilinear = false;  // otherwise bicubic
+  bool augreg = false;    // weights of AugReg, wherever the other facts come from
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
   std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
   std::string source = "assumed: ImageNet statistics";  // where these facts come from
@@ -48,6 +50,7 @@ struct Architecture {
 
   size_t width = 0, depth = 0, heads = 0, head_dim = 0, mlp_hidden = 0;
   size_t embedding_width = 0;  // what the backbone gives: width, or that of the projection head
+  bool heads_assumed = false;  // nothing tells their number: they are 64 wide, as usual
 
   // image and filter bank
   size_t channels = 3, patch_h = 16, patch_w = 16, stride_h = 16, stride_w = 16;
@@ -62,6 +65,8 @@ struct Architecture {
 
   // token ids
   size_t vocabulary = 0, max_positions = 0;
+  // RoBERTa: positions count the tokens other than this, from it + 1 on; BERT: all, from 0 on
+  std::optional<size_t> padding_id;
   size_t relative_buckets = 0, relative_distance = 128;  // T5; 0 = none
 
   // blocks

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing storage for a workspace. Rows of a slot always have the same width, so the padding that
-// kernels rely on (kernel.h, k_multiple) is zeroed once and stays zero.
+// Growing storage for a workspace. Rows keep their width and type until another one is asked for,
+// so the padding that kernels rely on (kernel.h, k_multiple) is zeroed once and stays zero.
 #pragma once
 
 #include "fungi/base/matrix.h"
@@ -13,9 +13,10 @@ class Elements {
  public:
   void ensure(const kernel::Kernel& kernel, size_t rows, size_t cols) {
     const size_t stride = round_up(cols, std::max<size_t>(kernel.k_multiple, 16));
-    if (stride == stride_ && rows <= rows_) return;
+    if (cols == cols_ && stride == stride_ && kernel.element_size == size_ && rows <= rows_) return;
     size_ = kernel.element_size;
     stride_ = stride;
+    cols_ = cols;
     rows_ = rows;
     buffer_ = Buffer(rows * stride * size_);
   }
@@ -28,7 +29,7 @@ class Elements {
 
  private:
   Buffer buffer_;
-  size_t rows_ = 0, stride_ = 0, size_ = 0;
+  size_t rows_ = 0, cols_ = 0, stride_ = 0, size_ = 0;
 };
 
 // Rows of floats.

@@ -40,12 +40,13 @@ void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sa
 }
 
 // T5's bias for a sample of t tokens: the same table in every block, so it is built once per
-// length.
+// length. A workspace forgets it when another backbone runs in it (Run).
 const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
   if (!c.relative_table) return nullptr;
-  std::vector<float>& bias = c.scratch.relative_bias;
-  const size_t heads = c.arch.heads, key = queries * 1000003 + tokens;
-  if (c.scratch.relative_tokens == key) return bias.data();
+  Scratch& t = c.scratch;
+  std::vector<float>& bias = t.relative_bias;
+  const size_t heads = c.arch.heads;
+  if (t.relative_queries == queries && t.relative_tokens == tokens) return bias.data();
   bias.resize(heads * queries * tokens);
   for (size_t i = 0; i < queries; ++i)
     for (size_t j = 0; j < tokens; ++j) {
@@ -54,7 +55,7 @@ const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
       for (size_t h = 0; h < heads; ++h)
         bias[(h * queries + i) * tokens + j] = (*c.relative_table)(bucket, h);
     }
-  c.scratch.relative_tokens = key;
+  t.relative_queries = queries, t.relative_tokens = tokens;
   return bias.data();
 }
 

@@ -25,10 +25,11 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   a.mlp_hidden = names.dimension(layer + "0/MlpBlock_3/Dense_0/kernel", 1);
   const std::string positions = "Transformer/posembed_input/pos_embedding";
   a.position_resize = PositionResize::bilinear;
-  set_square_grid(names, a, names.count(positions) / a.width - 1);
+  set_grid(names, a, names.count(positions) / a.width - 1);
   a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
   a.preprocess.resize = size_t(double(a.input_h) / 0.9);
   a.preprocess.source = "AugReg";
+  a.preprocess.augreg = true;
   apply_stated_facts(names, a);
   check(names, a);
 
@@ -39,8 +40,8 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   };
   auto dense = [&](const std::string& canonical, const std::vector<std::string>& files) {
     for (const std::string& file : files) {
-      w.recipes[canonical + ".weight"].parts.push_back(file + "/kernel");
-      w.recipes[canonical + ".bias"].parts.push_back(file + "/bias");
+      w.recipes[canonical + ".weight"].parts.push_back(names.full(file + "/kernel"));
+      w.recipes[canonical + ".bias"].parts.push_back(names.full(file + "/bias"));
     }
     w.recipes[canonical + ".weight"].transposed = true;
   };
@@ -62,6 +63,7 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   }
   norm("norm", "Transformer/encoder_norm");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

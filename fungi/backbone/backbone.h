@@ -139,12 +139,13 @@ class Backbone {
   Backbone();
   struct Weights;
   friend class Workspace;
+  friend class Recording;
   friend struct Run;
   std::unique_ptr<Weights> weights_;
 };
 
 // Everything that changes while a backbone runs. Grows to the largest call and stays; one per
-// thread.
+// thread. Another backbone may run in it, but starts from nothing.
 class Workspace {
  public:
   Workspace();

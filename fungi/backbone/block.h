@@ -51,8 +51,8 @@ struct Scratch {
   Elements patches, in, gathered, hidden, gradient;
   Floats floats, product, d_hidden, d_u, d_n, d_context, d_qkv, d_scaled;
   Buffer kernel;                     // for gemm and attention
-  std::vector<float> relative_bias;  // [heads, t, t] of the length below
-  size_t relative_tokens = 0;
+  std::vector<float> relative_bias;  // [heads, queries, tokens] of the lengths below
+  size_t relative_queries = 0, relative_tokens = 0;
 };
 
 struct BlockContext {

@@ -16,7 +16,7 @@ void set_clip(const NameReader& names, Architecture& a, size_t positions) {
   a.norm_epsilon = 1e-5f;
   a.head = true;
   a.patch_h = a.patch_w = a.stride_h = a.stride_w;
-  set_square_grid(names, a, positions - 1);
+  set_grid(names, a, positions - 1);
   a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
   a.preprocess.resize = a.input_h;
   a.preprocess.source = "CLIP";
@@ -44,7 +44,7 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
   a.stride_h = a.stride_w = names.dimension("conv1.weight", 2);
   a.patch_bias = names.has("conv1.bias");
   a.depth = names.count_blocks("transformer.resblocks.", ".attn.in_proj_weight");
-  a.heads = guess_heads(names, a.width);
+  set_heads(names, a);
   a.mlp_hidden = names.dimension("transformer.resblocks.0.mlp.c_fc.weight", 0);
   a.layer_scale = names.has("transformer.resblocks.0.ls_1.gamma");
   set_clip(names, a, names.dimension("positional_embedding", 0));
@@ -80,16 +80,20 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
     w.recipes["head.weight"].transposed = true;
   }
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 
 std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
                                                    const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  const std::string v = "vision_model.";
-  if (!names.find_prefix(v + "encoder.layers.0.self_attn.q_proj.weight",
-                         v + "embeddings.class_embedding"))
-    return {};
+  const std::string anchor = "encoder.layers.0.self_attn.q_proj.weight",
+                    token = "embeddings.class_embedding";
+  std::string v = "vision_model.";
+  if (!names.find_prefix(v + anchor, v + token)) {
+    v.clear();  // a lone CLIPVisionModel, as transformers 5 saves it
+    if (!names.find_prefix(anchor, token)) return {};
+  }
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "huggingface";
@@ -103,8 +107,7 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   // top.
   const std::string top =
       names.config_number("/vision_config/num_attention_heads") ? "/vision_config" : "";
-  const auto heads = names.config_number((top + "/num_attention_heads").c_str());
-  a.heads = heads && !names.stated("heads") ? size_t(*heads) : guess_heads(names, a.width);
+  set_heads(names, a);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));
   a.position_resize = PositionResize::bicubic;
@@ -140,6 +143,7 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   w.affine("norm", v + "post_layernorm");
   if (a.head) w.affine("head", "visual_projection");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

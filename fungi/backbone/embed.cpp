@@ -69,23 +69,36 @@ void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Em
   }
 }
 
+// Which row of the position table each token gets. RoBERTa's count the tokens that are not padding,
+// attended to or not; padding itself has the row of its id.
+std::vector<size_t> word_positions(const Architecture& a, std::span<const int32_t> ids) {
+  std::vector<size_t> positions(ids.size());
+  size_t others = 0;
+  for (size_t j = 0; j < ids.size(); ++j)
+    positions[j] = !a.padding_id                      ? j
+                   : ids[j] == int32_t(*a.padding_id) ? *a.padding_id
+                                                      : *a.padding_id + ++others;
+  return positions;
+}
+
 // Padding is left out instead of masked, so a text never depends on how long its neighbours are.
 void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs, Batch& batch,
                  Floats& x) {
-  std::vector<std::vector<size_t>> kept(batch.samples);
+  std::vector<std::vector<size_t>> kept(batch.samples), positions(batch.samples);
   for (size_t i = 0; i < batch.samples; ++i) {
     const Inputs::Text& text = inputs.texts[i];
     const std::string place = fmt::format("text {} of the batch", i);
     if (!text.mask.empty() && text.mask.size() != text.ids.size())
       fail(fmt::format("{} ids but a mask of {}", text.ids.size(), text.mask.size()), place);
+    positions[i] = word_positions(a, text.ids);
     for (size_t j = 0; j < text.ids.size(); ++j) {
       if (!text.mask.empty() && !text.mask[j]) continue;
       if (text.ids[j] < 0 || size_t(text.ids[j]) >= a.vocabulary)
         fail(fmt::format("token id {} is outside the vocabulary of {}", text.ids[j], a.vocabulary),
              place, "use the tokeniser of this model");
-      if (a.max_positions && j >= a.max_positions)
+      if (a.max_positions && positions[i][j] >= a.max_positions)
         fail(fmt::format("{} tokens, but the model has {} positions", text.ids.size(),
-                         a.max_positions),
+                         a.max_positions - (a.padding_id ? *a.padding_id + 1 : 0)),
              place, "cut the text");
       if (a.relative_buckets && !kept[i].empty() && kept[i].back() + 1 != j)
         fail("the attended tokens have a gap; relative positions need one run of them", place,
@@ -99,9 +112,9 @@ void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs
   x.ensure(batch.rows(), a.width);
   for (size_t i = 0; i < batch.samples; ++i)
     for (size_t j = 0; j < kept[i].size(); ++j) {
-      const size_t position = kept[i][j];
+      const size_t token = kept[i][j], position = positions[i][token];
       float* to = x.row(batch.offsets[i] + j);
-      std::copy_n(e.words.row(size_t(inputs.texts[i].ids[position])), a.width, to);
+      std::copy_n(e.words.row(size_t(inputs.texts[i].ids[token])), a.width, to);
       if (!e.word_positions.empty())
         for (size_t c = 0; c < a.width; ++c) to[c] += e.word_positions(position, c);
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 
@@ -11,6 +12,11 @@
 #include "fungi/backbone/run.h"
 
 namespace fungi {
+
+uint64_t next_backbone_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 Workspace::Workspace() : state_(std::make_unique<State>()) {}
 Workspace::Workspace(Workspace&&) noexcept = default;

@@ -3,6 +3,8 @@
 // and inner norms.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fungi/backbone/names.h"
 
 namespace fungi {
@@ -14,24 +16,32 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
   Reading reading;
   Architecture& a = reading.architecture;
   a.family = "eva02-clip";
+  if (const auto kind = names.config_text("/architecture"); kind && !kind->starts_with("eva02"))
+    fail(fmt::format("config.json says {}, expected an eva02 model", *kind), checkpoint.path(),
+         "others with these names are run in another way");
   a.width = names.dimension("blocks.0.attn.q_proj.weight", 1);
   a.depth = names.count_blocks("blocks.", ".attn.q_proj.weight");
-  a.heads = guess_heads(names, a.width);
+  set_heads(names, a);
   a.mlp_hidden = names.dimension("blocks.0.mlp.fc1_g.weight", 0);
   a.gated_mlp = true, a.activation = kernel::Activation::silu;
   a.attention_norm = names.has("blocks.0.attn.norm.weight");
   a.mlp_norm = names.has("blocks.0.mlp.norm.weight");
   a.rotary = true;
+  a.qkv_bias = names.has("blocks.0.attn.q_proj.bias");
   a.channels = names.dimension("patch_embed.proj.weight", 1);
   a.patch_h = a.patch_w = a.stride_h = a.stride_w = names.dimension("patch_embed.proj.weight", 2);
-  set_square_grid(names, a, names.count("pos_embed") / a.width - 1);
+  set_grid(names, a, names.count("pos_embed") / a.width - 1);
+  const std::string pool = names.config_text("/global_pool").value_or("token");
+  if (pool != "token" && !names.has("fc_norm.weight"))
+    fail(fmt::format("config.json says global_pool {}, which is not known here", pool),
+         checkpoint.path(), "only the class token, or the mean with fc_norm, is");
   if (names.has("fc_norm.weight")) a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
   if (names.has("head.weight") && !a.norm_after_pooling) {
     a.head = true, a.head_bias = names.has("head.bias");
     a.embedding_width = names.dimension("head.weight", 0);
   }
   a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
-  a.preprocess.resize = size_t(double(a.input_h) / 0.9);
+  a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
   a.preprocess.source = "EVA-02-CLIP";
   apply_stated_facts(names, a);
   check(names, a);
@@ -47,12 +57,14 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
       w.affine(b + part, b + part);
     if (a.attention_norm) w.affine(b + "attn.norm", b + "attn.norm");
     if (a.mlp_norm) w.affine(b + "mlp.norm", b + "mlp.norm");
-    w.stacked(b + "attn.qkv", {b + "attn.q_proj", b + "attn.k_proj", b + "attn.v_proj"}, true);
+    w.stacked(b + "attn.qkv", {b + "attn.q_proj", b + "attn.k_proj", b + "attn.v_proj"},
+              a.qkv_bias);
     w.stacked(b + "mlp.fc1", {b + "mlp.fc1_g", b + "mlp.fc1_x"}, true);
   }
   w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");
   if (a.head) w.affine("head", "head");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

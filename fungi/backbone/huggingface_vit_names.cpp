@@ -4,19 +4,29 @@
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
 
-void set_filter_bank(const NameReader& names, Architecture& a) {
+// Bins, frames and strides are in config.json alone; the defaults are those of the published AST.
+// The number of positions tells whether they are the model's.
+void set_filter_bank(const NameReader& names, Architecture& a, size_t positions) {
   a.family = "ast", a.input = InputKind::filter_bank;
-  a.pooling = Pooling::mean_prefix;
-  a.input_h = size_t(names.config_number("/num_mel_bins").value_or(128));
-  a.input_w = size_t(names.config_number("/max_length").value_or(1024));
-  a.stride_h = size_t(names.config_number("/frequency_stride").value_or(10));
-  a.stride_w = size_t(names.config_number("/time_stride").value_or(10));
-  a.stored_grid_h = (a.input_h - a.patch_h) / std::max<size_t>(a.stride_h, 1) + 1;
-  a.stored_grid_w = (a.input_w - a.patch_w) / std::max<size_t>(a.stride_w, 1) + 1;
+  a.input_h = names.config_size("/num_mel_bins").value_or(128);
+  a.input_w = names.config_size("/max_length").value_or(1024);
+  a.stride_h = names.config_size("/frequency_stride").value_or(10);
+  a.stride_w = names.config_size("/time_stride").value_or(10);
+  const bool fits = a.input_h >= a.patch_h && a.input_w >= a.patch_w;
+  if (fits) a.stored_grid_h = a.grid_h(), a.stored_grid_w = a.grid_w();
+  if (!fits || a.patches() != positions)
+    fail(fmt::format("{} patch positions, expected {} for {} mel bins x {} frames in patches of "
+                     "{}x{} every {}x{}",
+                     positions, fits ? a.patches() : 0, a.input_h, a.input_w, a.patch_h, a.patch_w,
+                     a.stride_h, a.stride_w),
+         names.checkpoint().path(),
+         "num_mel_bins, max_length, frequency_stride and time_stride must be those of the model in "
+         "config.json beside the file");
 }
 
 }  // namespace
@@ -39,7 +49,7 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   a.patch_h = a.stride_h = names.dimension(patch + ".weight", 2);
   a.patch_w = a.stride_w = names.dimension(patch + ".weight", 3);
   a.depth = names.count_blocks("encoder.layer.", ".attention.attention.query.weight");
-  a.heads = guess_heads(names, a.width);
+  set_heads(names, a);
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(dinov2 ? 1e-6 : 1e-12));
   a.activation = parse_activation(names.config_text("/hidden_act").value_or("gelu"));
   a.qkv_bias = names.has("encoder.layer.0.attention.attention.query.bias");
@@ -56,12 +66,21 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   const bool distilled = names.has("embeddings.distillation_token");
   a.prefix_tokens = 1 + (distilled ? 1 : 0) + a.registers;
   a.position_resize = a.registers ? PositionResize::antialias_bicubic : PositionResize::bicubic;
-  const size_t plain = a.prefix_tokens - a.registers,
-               positions = names.count("embeddings.position_embeddings") / a.width;
+  if (names.has("embeddings.detection_tokens"))
+    fail("tokens of a detector (YOLOS), expected an encoder of whole images",
+         tensor_place(checkpoint.path(), names.full("embeddings.detection_tokens")),
+         "this variant is not among those that `fungi models` lists");
+  const std::string table = "embeddings.position_embeddings";
+  const size_t plain = a.prefix_tokens - a.registers, positions = names.count(table) / a.width;
+  if (positions <= plain)
+    fail(fmt::format("{} positions, expected {} and those of the patches", positions, plain),
+         tensor_place(checkpoint.path(), names.full(table)),
+         "the file is incomplete or of another architecture");
+  if (distilled) a.pooling = Pooling::mean_prefix;  // both were trained, as in timm's DeiT
   if (a.channels == 1 && distilled) {
-    set_filter_bank(names, a);
+    set_filter_bank(names, a, positions - plain);
   } else {
-    set_square_grid(names, a, positions - plain);
+    set_grid(names, a, positions - plain);
     if (distilled) a.family = "deit-distilled";
   }
   a.preprocess.resize = a.input_h * 256 / 224;
@@ -79,8 +98,8 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   if (distilled) w.recipes["prefix"].parts.push_back(names.full("embeddings.distillation_token"));
   if (a.registers) w.tensor("registers", "embeddings.register_tokens");
   if (a.mask_token) w.tensor("mask_token", "embeddings.mask_token");
-  w.rows("pos_prefix", "embeddings.position_embeddings", 0);
-  w.rows("pos_patches", "embeddings.position_embeddings", plain);
+  w.rows("pos_prefix", table, 0);
+  w.rows("pos_patches", table, plain);
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("encoder.layer.{}.", i),
                       q = f + "attention.attention.";
@@ -96,6 +115,7 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   }
   w.affine("norm", "layernorm");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

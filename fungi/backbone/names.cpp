@@ -4,20 +4,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
 
 // Training checkpoints hold several networks; these are the ones their authors evaluate.
 bool preferred(const std::string& prefix) {
-  for (const char* word : {"teacher", "base_encoder", "ema", "vision_model", "visual"})
-    if (prefix.find(word) != std::string::npos && prefix.find("momentum") == std::string::npos)
-      return true;
+  static const std::set<std::string_view> words{"teacher",      "base_encoder", "ema",
+                                                "model_ema",    "ema_model",    "state_dict_ema",
+                                                "vision_model", "visual"};
+  for (std::string_view rest = prefix; !rest.empty();) {
+    const size_t dot = rest.find('.');
+    if (words.count(rest.substr(0, dot))) return true;
+    rest.remove_prefix(dot == std::string_view::npos ? rest.size() : dot + 1);
+  }
   return false;
 }
 
@@ -28,15 +35,28 @@ size_t parse_size(const std::string& key, const std::string& value) {
     if (used == value.size() && n > 0 && n <= 1u << 20) return n;
   } catch (const std::exception&) {
   }
-  fail(fmt::format("'{}' is not a positive whole number", value), "--set " + key);
+  fail(fmt::format("expected a whole number from 1 to {}, found '{}'", 1u << 20, value),
+       "--set " + key);
 }
 
-std::optional<nlohmann::json> config_value(const std::string& text, const char* pointer) {
-  if (text.empty()) return {};
-  const nlohmann::json config = nlohmann::json::parse(text, nullptr, false);
-  const nlohmann::json::json_pointer at(pointer);
-  if (config.is_discarded() || !config.contains(at)) return {};
-  return config.at(at);
+// "384" or "384x256", height first.
+std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names) {
+  const auto text = names.stated("size");
+  if (!text) return {};
+  const size_t x = text->find('x'), h = parse_size("size", text->substr(0, x));
+  return std::pair(h, x == std::string::npos ? h : parse_size("size", text->substr(x + 1)));
+}
+
+// The input size that config.json tells, in the words of timm or of Hugging Face.
+std::optional<std::pair<size_t, size_t>> config_input_size(const NameReader& names) {
+  using Pair = std::pair<const char*, const char*>;
+  for (const auto& [h, w] :
+       {Pair{"/pretrained_cfg/input_size/1", "/pretrained_cfg/input_size/2"},
+        Pair{"/image_size/0", "/image_size/1"}, Pair{"/image_size", "/image_size"},
+        Pair{"/vision_config/image_size", "/vision_config/image_size"}})
+    if (const auto height = names.config_size(h), width = names.config_size(w); height && width)
+      return std::pair(*height, *width);
+  return {};
 }
 
 }  // namespace
@@ -46,7 +66,7 @@ bool NameReader::find_prefix(std::string_view anchor, std::string_view also) {
   for (const TensorInfo& t : checkpoint_.tensors()) {
     if (!t.name.ends_with(anchor)) continue;
     const std::string prefix = t.name.substr(0, t.name.size() - anchor.size());
-    if (!prefix.empty() && prefix.back() != '.') continue;
+    if (!prefix.empty() && prefix.back() != '.' && prefix.back() != '/') continue;
     if (!also.empty() && !checkpoint_.find(prefix + std::string(also))) continue;
     found.push_back(prefix);
   }
@@ -76,7 +96,8 @@ size_t NameReader::dimension(std::string_view name, size_t axis) const {
          "the file is incomplete or of another architecture");
   if (axis >= t->shape.size() || t->shape[axis] == 0)
     fail(fmt::format("the shape is {}, which has no axis {}", t->shape_text(), axis),
-         fmt::format("{}: {}", checkpoint_.path(), full(name)));
+         fmt::format("{}: {}", checkpoint_.path(), printable(full(name))),
+         "the file is of another architecture; `fungi models` lists those known");
   return t->shape[axis];
 }
 
@@ -89,24 +110,23 @@ size_t NameReader::count(std::string_view name) const {
 }
 
 size_t NameReader::count_blocks(std::string_view before, std::string_view after) const {
+  const std::string start = full(before);
   size_t n = 0;
-  while (has(fmt::format("{}{}{}", before, n, after))) ++n;
+  for (const TensorInfo& t : checkpoint_.tensors()) {
+    if (!t.name.starts_with(start)) continue;
+    size_t number = 0;
+    const char *first = t.name.data() + start.size(), *last = t.name.data() + t.name.size();
+    const auto [end, error] = std::from_chars(first, last, number);
+    if (error == std::errc() && end != last && number < 10000) n = std::max(n, number + 1);
+  }
+  for (size_t i = 0; i < n; ++i)  // the highest may be there while another is not
+    count(fmt::format("{}{}{}", before, i, after));
   return n;
 }
 
 std::optional<std::string> NameReader::stated(const std::string& key) const {
   const auto found = overrides_.find(key);
   return found == overrides_.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<std::string> NameReader::config_text(const char* pointer) const {
-  const auto value = config_value(checkpoint_.config(), pointer);
-  return value && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
-}
-
-std::optional<double> NameReader::config_number(const char* pointer) const {
-  const auto value = config_value(checkpoint_.config(), pointer);
-  return value && value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
 }
 
 void RecipeWriter::tensor(const std::string& canonical, const std::string& file) {
@@ -118,6 +138,7 @@ void RecipeWriter::rows(const std::string& canonical, const std::string& file, s
   r.parts = {names_.full(file)};
   r.slice = true;
   r.first_row = first;
+  r.rest = canonical == "pos_patches";  // a longer table is of another grid
 }
 
 void RecipeWriter::affine(const std::string& canonical, const std::string& file) {
@@ -135,42 +156,78 @@ void RecipeWriter::stacked(const std::string& canonical, const std::vector<std::
         names_.has(file + ".bias") ? names_.full(file + ".bias") : "");
 }
 
-size_t guess_heads(const NameReader& names, size_t width) {
-  if (const auto stated = names.stated("heads")) return parse_size("heads", *stated);
+void set_heads(const NameReader& names, Architecture& a) {
+  if (const auto stated = names.stated("heads")) {
+    a.heads = parse_size("heads", *stated);
+    return;
+  }
   for (const char* key : {"/num_attention_heads", "/vision_config/num_attention_heads",
                           "/model_args/num_heads", "/num_heads"})
-    if (const auto n = names.config_number(key)) return size_t(*n);
+    if (const auto n = names.config_size(key)) {
+      a.heads = *n;
+      return;
+    }
+  a.heads_assumed = true;
+  if (names.config_text("/architecture") == "vit_base_patch16_gap_224") a.heads = 16;  // I-JEPA's
+  // MoCo-v3's small ViT has twice as many heads as others of its width.
+  if (a.width == 384 && names.full("").find("base_encoder.") != std::string::npos) a.heads = 12;
   for (const auto& [known, heads] :
        {std::pair<size_t, size_t>{1152, 16}, {1280, 16}, {1408, 16}, {1664, 16}})
-    if (width == known) return heads;  // the huge and giant ViTs have wider heads than 64
-  if (width % 64 == 0) return width / 64;
-  fail(fmt::format("a width of {} does not tell the number of heads", width),
-       names.checkpoint().path(), "state it: --set heads=N");
+    if (a.width == known) a.heads = heads;  // the huge and giant ViTs have wider heads than 64
+  if (a.heads == 0 && a.width % 64 == 0) a.heads = a.width / 64;
+  if (a.heads == 0)
+    fail(fmt::format("a width of {} does not tell the number of heads", a.width),
+         names.checkpoint().path(), "state it: --set heads=N");
 }
 
-void set_square_grid(const NameReader& names, Architecture& a, size_t positions) {
+namespace {
+
+std::optional<std::pair<size_t, size_t>> known_grid(const NameReader& names, const Architecture& a,
+                                                    size_t positions) {
+  for (const auto& size : {stated_size(names), config_input_size(names)})
+    if (size && size->first / a.patch_h * (size->second / a.patch_w) == positions)
+      return std::pair(size->first / a.patch_h, size->second / a.patch_w);
+  return {};
+}
+
+}  // namespace
+
+bool has_known_size(const NameReader& names, const Architecture& a, size_t positions) {
+  return known_grid(names, a, positions).has_value();
+}
+
+std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
+                                                   size_t positions) {
+  if (const auto grid = known_grid(names, a, positions)) return grid;
   const size_t side = size_t(std::lround(std::sqrt(double(positions))));
-  if (side == 0 || side * side != positions)
+  if (side > 0 && side * side == positions) return std::pair(side, side);
+  return {};
+}
+
+void set_grid(const NameReader& names, Architecture& a, size_t positions) {
+  const auto grid = find_grid(names, a, positions);
+  if (!grid)
     fail(fmt::format("{} patch positions do not form a square", positions),
          names.checkpoint().path(),
-         "state the input size of another layout is not supported for images");
-  a.stored_grid_h = a.stored_grid_w = side;
-  a.input_h = side * a.patch_h, a.input_w = side * a.patch_w;
+         fmt::format("state the input size that has so many patches of {}x{}: --set size=HxW",
+                     a.patch_h, a.patch_w));
+  std::tie(a.stored_grid_h, a.stored_grid_w) = *grid;
+  std::tie(a.input_h, a.input_w) =
+      stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));
 }
 
 void apply_stated_facts(const NameReader& names, Architecture& a) {
-  static const std::set<std::string> image_keys{"size"};
-  if (const auto v = names.stated("size")) {
-    const size_t x = v->find('x');
-    a.input_h = parse_size("size", v->substr(0, x));
-    a.input_w = x == std::string::npos ? a.input_h : parse_size("size", v->substr(x + 1));
-    a.preprocess.resize = a.preprocess.resize * a.input_h / 224;
+  if (const auto size = stated_size(names)) {  // of images it is known already: set_grid()
+    if (a.input == InputKind::token_ids)
+      fail("a text has no input size", "--set size", "leave it out");
+    std::tie(a.input_h, a.input_w) = *size;
   }
   if (const auto v = names.stated("activation")) a.activation = parse_activation(*v);
   if (const auto v = names.stated("pooling")) a.pooling = parse_pooling(*v);
   if (const auto v = names.stated("norm_epsilon")) {
-    a.norm_epsilon = std::strtof(v->c_str(), nullptr);
-    if (!(a.norm_epsilon > 0 && a.norm_epsilon < 1))
+    char* end = nullptr;
+    a.norm_epsilon = std::strtof(v->c_str(), &end);
+    if (*end != '\0' || !(a.norm_epsilon > 0 && a.norm_epsilon < 1))
       fail(fmt::format("'{}' is not a small positive number", *v), "--set norm_epsilon");
   }
   a.head_dim = a.head_dim ? a.head_dim : a.width / std::max<size_t>(a.heads, 1);
@@ -184,8 +241,10 @@ void check(const NameReader& names, const Architecture& a) {
                      a.heads, a.mlp_hidden),
          place, "see `fungi inspect`");
   if (a.input != InputKind::token_ids) {
-    if (a.patch_h == 0 || a.patch_w == 0 || a.input_h < a.patch_h || a.input_w < a.patch_w ||
-        a.tokens() > 1u << 20)
+    constexpr size_t most = 1u << 20;  // of each before their product is taken
+    if (a.patch_h == 0 || a.patch_w == 0 || a.stride_h == 0 || a.stride_w == 0 ||
+        a.input_h < a.patch_h || a.input_w < a.patch_w || a.input_h > most || a.input_w > most ||
+        a.tokens() > most)
       fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
                        a.patch_h, a.patch_w),
            place, "choose another --set size=");
@@ -194,9 +253,19 @@ void check(const NameReader& names, const Architecture& a) {
                        a.input_w, a.patch_h, a.patch_w),
            place, "choose another --set size=");
     if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
-        a.pooled_tokens() == 0)
+        a.prefix_tokens == a.registers)
       fail("the model has no class token to pool", place, "--set pooling=mean_patches");
+  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
+    fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
+         place, "--set pooling=first or mean_all");
   }
+  if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
+    fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
+         "state it: --set norm_epsilon=1e-6");
+  for (const float deviation : a.preprocess.deviation)
+    if (!(deviation > 0))
+      fail(fmt::format("expected positive deviations of the colours, found {}", deviation), place,
+           "correct config.json");
   if (!a.relative_buckets && a.attention_width() != a.width)
     fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
          place, "state the right number: --set heads=N");
@@ -208,6 +277,14 @@ void check(const NameReader& names, const Architecture& a) {
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
   static const std::set<std::string> known{"prefix",  "heads",        "size",  "activation",
                                            "pooling", "norm_epsilon", "family"};
+  static const std::set<std::string> kin{"mae", "moco", "augreg"};  // what a vit may also be
+  if (const auto family = stated_facts.find("family"); family != stated_facts.end()) {
+    std::set<std::string> choices = kin;
+    for (const FamilyFacts& f : families()) choices.insert(f.name);
+    if (!choices.count(family->second))
+      fail(fmt::format("there is no family '{}'", family->second), "--set family",
+           fmt::format("choose one of: {}", fmt::join(choices, ", ")));
+  }
   for (const auto& [key, value] : stated_facts)
     if (!known.count(key))
       fail(fmt::format("'{}' is not a fact that can be stated", key), "--set",
@@ -218,19 +295,29 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
         Dialect(read_huggingface_clip_names), Dialect(read_clip_names),
         Dialect(read_huggingface_vit_names), Dialect(read_bert_names), Dialect(read_t5_names),
         Dialect(read_augreg_names)})
-    if (auto reading = dialect(checkpoint, stated_facts)) return std::move(*reading);
+    if (auto reading = dialect(checkpoint, stated_facts)) {
+      check_reading(NameReader(checkpoint, stated_facts), *reading);
+      const std::string& found = reading->architecture.family;
+      if (const auto f = stated_facts.find("family");
+          f != stated_facts.end() && !kin.count(f->second) && f->second != found)
+        fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, f->second),
+             checkpoint.path(), "leave out --set family");
+      return std::move(*reading);
+    }
   const auto& tensors = checkpoint.tensors();
-  fail(
-      fmt::format("none of the {} tensors belongs to an architecture known here{}", tensors.size(),
-                  tensors.empty() ? "" : fmt::format(" (the first is '{}')", tensors.front().name)),
-      checkpoint.path(), "`fungi models` lists the families; `fungi inspect` lists the tensors");
+  fail(fmt::format("none of the {} tensors belongs to an architecture known here{}", tensors.size(),
+                   tensors.empty()
+                       ? ""
+                       : fmt::format(" (the first is '{}')", printable(tensors.front().name))),
+       checkpoint.path(),
+       "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors");
 }
 
 std::vector<FamilyFacts> families() {
   return {
       {"vit", "timm, torchvision, huggingface, augreg", "ViT, DeiT, AugReg, MAE, MoCo-v3",
        "class token or mean pooling; AugReg also as the original .npz"},
-      {"deit-distilled", "timm", "DeiT with a distillation token",
+      {"deit-distilled", "timm, huggingface", "DeiT with a distillation token",
        "the embedding is the mean of both prefix tokens"},
       {"deit3", "timm", "DeiT-III", "layer scale; positions on patches only"},
       {"dino", "timm", "DINO S/8 to B/16",
@@ -240,8 +327,11 @@ std::vector<FamilyFacts> families() {
       {"clip", "timm, openai, open_clip, huggingface", "CLIP image towers",
        "QuickGELU or GELU: stated where the file does not tell"},
       {"eva02-clip", "timm", "EVA-02-CLIP image towers", "rotary positions, SwiGLU, inner norms"},
-      {"bert", "huggingface", "BERT and its kin", "token ids in; after-norm; padding is left out"},
-      {"t5", "huggingface", "T5 encoders", "token ids in; RMS norm, relative positions"},
+      {"bert", "huggingface", "BERT, ELECTRA, Splinter",
+       "token ids in; after-norm; padding is left out"},
+      {"roberta", "huggingface", "RoBERTa, XLM-R, CamemBERT, data2vec",
+       "BERT with other positions"},
+      {"t5", "huggingface", "T5 and mT5 encoders", "token ids in; RMS norm, relative positions"},
       {"ast", "huggingface, ssast", "AST, SSAST",
        "filter banks in; two prefix tokens, overlapping patches"},
   };

@@ -4,6 +4,8 @@
 // Reading.
 #pragma once
 
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,18 +31,24 @@ class NameReader {
   size_t dimension(std::string_view name,
                    size_t axis) const;  // Error when there is no such tensor or axis
   size_t count(std::string_view name) const;
-  size_t count_blocks(std::string_view before,
-                      std::string_view after) const;  // before + N + after exists for N = 0, 1, ...
+  // How many blocks there are: tensors before + N + ... for N = 0, 1, ... Error naming the tensor
+  // when one of them has no before + N + after.
+  size_t count_blocks(std::string_view before, std::string_view after) const;
 
   std::optional<std::string> stated(const std::string& key) const;  // by the user
   std::optional<std::string> config_text(
       const char* pointer) const;  // JSON pointers into config.json
+  // Error when there is something else than a number: a fact must not be lost.
   std::optional<double> config_number(const char* pointer) const;
+  std::optional<size_t> config_size(const char* pointer) const;  // whole, 1 to 2^20; else Error
+  std::optional<bool> config_flag(const char* pointer) const;
 
  private:
+  const nlohmann::json* config_value(std::string_view pointer) const;  // null: not there
   const Checkpoint& checkpoint_;
   const StatedFacts& overrides_;
   std::string prefix_;
+  mutable std::shared_ptr<const nlohmann::json> config_;  // read when first asked for
 };
 
 // Canonical name → tensor of the file, one line each.
@@ -60,10 +68,22 @@ class RecipeWriter {
 
 // Facts from the shapes of timm-like tensors and the common end of every image dialect: heads,
 // input size, stated_facts.
-size_t guess_heads(const NameReader& names, size_t width);
-void set_square_grid(const NameReader& names, Architecture& a, size_t grid_positions);
+void set_heads(const NameReader& names, Architecture& a);
+// The grid of a position table of so many rows (without those of prefix tokens), and the input
+// size: the one stated, or that of the table. Before the preprocessing, which follows the size.
+void set_grid(const NameReader& names, Architecture& a, size_t grid_positions);
+// Whether a stated size, or that of config.json, has so many patches.
+bool has_known_size(const NameReader& names, const Architecture& a, size_t positions);
+// The same, or else a square: h x w.
+std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
+                                                   size_t positions);
 void apply_stated_facts(const NameReader& names, Architecture& a);
 void check(const NameReader& names, const Architecture& a);
+
+// Whether the file is what was read into it: every tensor that a recipe names is there, blocks are
+// alike, nothing inside a block is left over, and config.json speaks of the same network. A variant
+// whose names look familiar must not be run as something else.
+void check_reading(const NameReader& names, const Reading& reading);
 
 inline constexpr std::array<float, 3> kClipMean{0.48145466f, 0.4578275f, 0.40821073f};
 inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0.27577711f};

@@ -133,6 +133,11 @@ Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_
   return angles;
 }
 
+bool relative_buckets_fit(size_t buckets, size_t max_distance) {
+  return buckets >= 4 && buckets <= 1u << 20 && max_distance <= 1u << 20 &&
+         max_distance > buckets / 2 / 2;
+}
+
 size_t relative_bucket(long key_minus_query, size_t buckets, size_t max_distance) {
   const size_t half = buckets / 2, exact = half / 2, offset = key_minus_query > 0 ? half : 0;
   const size_t distance = size_t(std::abs(key_minus_query));

@@ -21,6 +21,10 @@ Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize ho
 // (SPEC 4.1).
 Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_t reference_grid);
 
+// Whether there are buckets for near and for far tokens in both directions; otherwise
+// relative_bucket() divides by zero.
+bool relative_buckets_fit(size_t buckets, size_t max_distance);
+
 // T5: the bucket of (key position − query position), both directions (SPEC 4.2).
 size_t relative_bucket(long key_minus_query, size_t buckets, size_t max_distance);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The few rows per view that the short backward needs (SPEC 2.7): copied out after a forward,
 // copied back before a backward.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -9,12 +11,18 @@
 namespace fungi {
 
 struct Recording::State {
+  uint64_t backbone = 0;  // as in Workspace::State
   size_t capacity = 0, views = 0, pooled = 1;
   Floats x, x_mid, u, y;
   Elements proj_in;
 };
 
 namespace {
+
+void check_same(uint64_t found, uint64_t expected, const char* where, const char* hint) {
+  if (found != expected)
+    fail(fmt::format("the {} is of another backbone", where), "backbone", hint);
+}
 
 void copy_floats(const Floats& from, size_t from_row, Floats& to, size_t to_row, size_t rows) {
   for (size_t i = 0; i < rows; ++i)
@@ -32,6 +40,7 @@ Recording::Recording(const Backbone& backbone, size_t capacity)
     : state_(std::make_unique<State>()) {
   const Architecture& a = backbone.architecture();
   State& s = *state_;
+  s.backbone = backbone.weights_->number;
   s.capacity = capacity;
   s.pooled = a.pooled_tokens();
   const size_t rows = capacity * s.pooled;
@@ -57,6 +66,8 @@ bool Backbone::can_record() const {
 void Backbone::record(const Workspace& workspace, Recording& recording) const {
   const Workspace::State& from = *workspace.state_;
   Recording::State& to = *recording.state_;
+  check_same(from.backbone, weights_->number, "workspace", "run forward() of this one first");
+  check_same(to.backbone, weights_->number, "recording", "make one of this backbone");
   FUNGI_ASSERT(can_record() && from.ready && to.views + from.batch.samples <= to.capacity);
   const size_t rows = from.batch.samples * to.pooled, first = to.views * to.pooled;
   const BlockState& block = from.kept.front();
@@ -71,7 +82,8 @@ void Backbone::record(const Workspace& workspace, Recording& recording) const {
 void Backbone::backward(View<const float> d_embeddings, const Recording& recording, size_t first,
                         Workspace& workspace, LayerGradient& gradient) const {
   const Recording::State& from = *recording.state_;
-  Workspace::State& to = *workspace.state_;
+  check_same(from.backbone, weights_->number, "recording", "make one of this backbone");
+  Workspace::State& to = Run(*this, workspace).s;
   FUNGI_ASSERT(can_record() && first + d_embeddings.rows <= from.views);
   const size_t n = d_embeddings.rows, rows = n * from.pooled, first_row = first * from.pooled;
   to.batch.samples = n;

@@ -150,6 +150,8 @@ void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> e
 
 void Backbone::backward(View<const float> d_embeddings, Workspace& workspace,
                         LayerGradient& gradient, View<const float> d_tokens) const {
+  if (workspace.state_->backbone != weights_->number)
+    fail("the workspace is of another backbone", "backbone", "run forward() of this one first");
   Run run(*this, workspace);
   FUNGI_ASSERT(weights_->layer && run.s.ready && d_embeddings.rows == run.s.batch.samples);
   run.start_backward(d_embeddings, d_tokens);

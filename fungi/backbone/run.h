@@ -15,7 +15,11 @@
 
 namespace fungi {
 
+// No two backbones of a process have the same; an address may come again.
+uint64_t next_backbone_number();
+
 struct Backbone::Weights {
+  const uint64_t number = next_backbone_number();
   Architecture arch;
   BackboneOptions options;
   const kernel::Kernel* kernel = nullptr;
@@ -31,6 +35,7 @@ struct Backbone::Weights {
 };
 
 struct Workspace::State {
+  uint64_t backbone = 0;  // the number of the one that ran here last; 0 = none
   Batch batch;
   Floats x;  // the stream; after forward, the last block's output
   Floats normed, pooled, pooled_normed, g, g_pooled, g_tokens;
@@ -46,8 +51,13 @@ struct Run {
   Workspace& workspace;
   Workspace::State& s;
 
+  // What another backbone left in the workspace has other sizes, types or values.
   Run(const Backbone& backbone, Workspace& ws)
-      : w(*backbone.weights_), workspace(ws), s(*ws.state_) {}
+      : w(*backbone.weights_), workspace(ws), s(*ws.state_) {
+    if (s.backbone == w.number) return;
+    s = Workspace::State();
+    s.backbone = w.number;
+  }
 
   bool pruned() const { return w.blocks.back().pruned; }
   size_t last_rows() const { return pruned() ? s.batch.samples * s.batch.pooled : s.batch.rows(); }

@@ -6,8 +6,34 @@
 #include <cmath>
 
 #include "fungi/base/random.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
+namespace {
+
+// Whether a shape can be cut somewhere into `before` and `after` elements: [768, 3, 16, 16] holds
+// 768 rows of 768, [1, 197, 768] 197 of 768. As many elements in another order are another
+// tensor.
+bool splits(const std::vector<size_t>& shape, size_t before, size_t after) {
+  size_t left = 1, cut = 0;
+  while (cut < shape.size() && left < before) left *= shape[cut++];
+  if (left != before) return false;
+  size_t right = 1;
+  for (; cut < shape.size(); ++cut) right *= shape[cut];
+  return right == after;
+}
+
+bool fits(const Recipe& recipe, const TensorInfo& info, size_t part_rows, size_t part_size) {
+  const size_t cols = part_size / part_rows;
+  if (recipe.jax_convolution)
+    return info.shape.size() == 4 && info.shape[3] == part_rows && info.count() == part_size;
+  if (recipe.transposed) return splits(info.shape, cols, part_rows);
+  if (!recipe.slice) return splits(info.shape, part_rows, cols);
+  const size_t end = recipe.first_row + part_rows, all = info.count() / cols;
+  return splits(info.shape, all, cols) && (recipe.rest ? all == end : all >= end);
+}
+
+}  // namespace
 
 Matrix<float> CheckpointTensors::get(const std::string& name, size_t rows, size_t cols) const {
   const auto found = recipes_.find(name);
@@ -27,12 +53,15 @@ Matrix<float> CheckpointTensors::get(const std::string& name, size_t rows, size_
       fail(fmt::format("the tensor is missing (needed as {})", name),
            fmt::format("{}: {}", checkpoint_.path(), part), "the download may be incomplete");
     const size_t skipped = recipe.first_row * cols, wanted = part_size;
-    const bool fits = recipe.slice ? info->count() >= skipped + wanted : info->count() == wanted;
-    if (!fits || part_size * recipe.parts.size() != rows * cols)
-      fail(fmt::format("the shape is {}, expected {} elements for its share of {} ({}x{})",
-                       info->shape_text(), wanted, name, rows, cols),
-           fmt::format("{}: {}", checkpoint_.path(), part),
-           "state the facts the file does not hold, e.g. --set size=384");
+    if (!fits(recipe, *info, part_rows, part_size) ||
+        part_size * recipe.parts.size() != rows * cols)
+      fail(fmt::format("the shape is {}, expected {}x{} for its share of {} ({}x{})",
+                       info->shape_text(), recipe.slice ? recipe.first_row + part_rows : part_rows,
+                       part_size / part_rows, name, rows, cols),
+           fmt::format("{}: {}", checkpoint_.path(), printable(part)),
+           "the file is of another architecture, or facts it does not hold are to be stated: "
+           "--set "
+           "heads=N, size=HxW");
     const Matrix<float> source = checkpoint_.read(part);
     const float* from = source.data() + skipped;
     float* to = out.data() + p * part_size;

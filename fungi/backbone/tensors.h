@@ -32,6 +32,7 @@ struct Recipe {
   bool jax_convolution = false;  // the file holds [h, w, in, out]
   bool slice = false;            // only some rows of the part are wanted, from first_row on
   size_t first_row = 0;
+  bool rest = false;  // they reach to the end of the part
 };
 using Recipes = std::map<std::string, Recipe>;
 
@@ -39,6 +40,7 @@ using Recipes = std::map<std::string, Recipe>;
 struct Reading {
   Architecture architecture;
   Recipes recipes;
+  std::string prefix;  // before all names of the network in the file
 };
 
 // Recognises the checkpoint by its names; Error naming the choices when it cannot be told.

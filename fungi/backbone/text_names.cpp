@@ -1,11 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text encoders in Hugging Face's names: BERT (after-norm) and T5 (RMS norm, relative positions, no
-// biases); SPEC 4.2.
+// Text encoders in Hugging Face's names: BERT, RoBERTa (after-norm) and T5 (RMS norm, relative
+// positions, no biases); SPEC 4.2. Many relatives have the same names for their tensors and compute
+// something else, so what is not known to be the same is refused.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "fungi/backbone/names.h"
+#include "fungi/backbone/position.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
+namespace {
+
+const std::set<std::string> kBert{"bert", "electra", "splinter"},
+    kRoberta{"camembert", "data2vec-text", "roberta", "xlm-roberta"}, kT5{"mt5", "t5"};
+
+// The relatives that call their networks so, e.g. "roberta.encoder.layer.0"; their config.json says
+// what BERT's names do not.
+const std::set<std::string> kRelatives{
+    "big_bird", "camembert", "data2vec_text", "ernie",   "layoutlm", "longformer",  "luke",
+    "mra",      "nezha",     "nystromformer", "qdqbert", "roberta",  "xlm_roberta", "yoso"};
+
+[[noreturn]] void refuse_type(const NameReader& names, const std::string& type,
+                              const std::string& known) {
+  fail(fmt::format("the model_type is '{}', expected one of {}", printable(type), known),
+       fmt::format("{}: config.json", names.checkpoint().path()),
+       "its tensors have the names of these, but it is not known to compute the same; `fungi "
+       "models` lists the families");
+}
+
+// Other embeddings that are added to the words or come after them: Ernie's, LayoutLM's, those of
+// the small ELECTRA. (Of tensors in the blocks, check_reading() knows.)
+void refuse_other_embeddings(const NameReader& names) {
+  for (const TensorInfo& t : names.checkpoint().tensors()) {
+    bool known = !t.name.starts_with(names.full("embeddings"));
+    for (const char* part : {"word_embeddings", "position_embeddings", "token_type_embeddings",
+                             "LayerNorm", "position_ids", "token_type_ids"})
+      known |= t.name.starts_with(names.full("embeddings.") + part);
+    if (!known)
+      fail("BERT has no such tensor", tensor_place(names.checkpoint().path(), t.name),
+           "this variant is not among those that `fungi models` lists");
+  }
+}
+
+// RoBERTa's positions count the tokens that are not padding, from its id + 1 on. It shares the
+// names of BERT, whose positions start at 0, so config.json must tell them apart.
+std::optional<size_t> padding_id(const NameReader& names, const Architecture& a) {
+  const auto type = names.config_text("/model_type");
+  if (type && kBert.count(*type)) return {};
+  if (type && kRoberta.count(*type)) {
+    const double id = names.config_number("/pad_token_id").value_or(1);
+    if (!(id >= 0 && id < double(a.vocabulary) && id + 1 < double(a.max_positions)) ||
+        id != double(size_t(id)))
+      fail(fmt::format("pad_token_id is {}, expected a token id below the {} positions", id,
+                       a.max_positions),
+           fmt::format("{}: config.json", names.checkpoint().path()));
+    return size_t(id);
+  }
+  if (type)
+    refuse_type(names, *type,
+                fmt::format("{}, {}", fmt::join(kBert, ", "), fmt::join(kRoberta, ", ")));
+  const std::string hint =
+      "keep its config.json beside it; model_type must be there (and pad_token_id, of RoBERTa)";
+  std::string prefix = names.full("");
+  for (size_t dot; (dot = prefix.find('.')) != std::string::npos; prefix.erase(0, dot + 1))
+    if (kRelatives.count(prefix.substr(0, dot)))
+      fail(fmt::format("'{}' has BERT's names, but config.json does not tell how it differs",
+                       prefix.substr(0, dot)),
+           names.checkpoint().path(), hint);
+  if (names.dimension("embeddings.token_type_embeddings.weight", 0) == 1)
+    fail("one token type, as of RoBERTa, and no config.json that tells the model_type",
+         names.checkpoint().path(), hint);
+  return {};
+}
+
+// As Hugging Face's T5Config reads "relu", "gated-silu", ...
+kernel::Activation t5_activation(const NameReader& names, bool gated) {
+  if (const auto act = names.config_text("/dense_act_fn")) return parse_activation(*act);
+  const auto text = names.config_text("/feed_forward_proj");
+  if (!text) return gated ? kernel::Activation::gelu_tanh : kernel::Activation::relu;
+  const bool says_gated = text->starts_with("gated-");
+  if (says_gated != gated)
+    fail(fmt::format("feed_forward_proj is '{}', but the tensors have {} gate", printable(*text),
+                     gated ? "a" : "no"),
+         fmt::format("{}: config.json", names.checkpoint().path()),
+         "the two files do not belong together");
+  if (*text == "gated-gelu") return kernel::Activation::gelu_tanh;  // so there, by history
+  return parse_activation(says_gated ? text->substr(6) : *text);
+}
+
+}  // namespace
 
 std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
                                        const StatedFacts& stated_facts) {
@@ -15,12 +101,18 @@ std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
     return {};
   Reading reading;
   Architecture& a = reading.architecture;
-  a.family = "bert", a.dialect = "huggingface", a.input = InputKind::token_ids;
+  a.dialect = "huggingface", a.input = InputKind::token_ids;
   a.vocabulary = names.dimension("embeddings.word_embeddings.weight", 0);
   a.width = names.dimension("embeddings.word_embeddings.weight", 1);
   a.max_positions = names.dimension("embeddings.position_embeddings.weight", 0);
   a.depth = names.count_blocks("encoder.layer.", ".attention.self.query.weight");
-  a.heads = guess_heads(names, a.width);
+  a.padding_id = padding_id(names, a);
+  refuse_other_embeddings(names);
+  a.family = a.padding_id ? "roberta" : "bert";
+  if (names.config_flag("/is_decoder").value_or(false))
+    fail("is_decoder is true: its tokens look back only, expected an encoder",
+         fmt::format("{}: config.json", checkpoint.path()), "give an encoder");
+  set_heads(names, a);
   a.mlp_hidden = names.dimension("encoder.layer.0.intermediate.dense.weight", 0);
   a.prefix_tokens = 0;
   a.post_norm = true, a.norm_pre = true, a.final_norm = false;
@@ -51,6 +143,7 @@ std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
     norm(b + "norm2", f + "output.LayerNorm");
   }
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 
@@ -59,6 +152,8 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
   NameReader names(checkpoint, stated_facts);
   const std::string first = "encoder.block.0.layer.0.SelfAttention.";
   if (!names.find_prefix(first + "q.weight", first + "relative_attention_bias.weight")) return {};
+  const auto type = names.config_text("/model_type");
+  if (type && !kT5.count(*type)) refuse_type(names, *type, fmt::format("{}", fmt::join(kT5, ", ")));
   Reading reading;
   Architecture& a = reading.architecture;
   const std::string words =
@@ -69,14 +164,17 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
   a.width = names.dimension(words, 1);
   a.depth = names.count_blocks("encoder.block.", ".layer.0.SelfAttention.q.weight");
   a.relative_buckets = names.dimension(first + "relative_attention_bias.weight", 0);
-  a.relative_distance =
-      size_t(names.config_number("/relative_attention_max_distance").value_or(128));
+  a.relative_distance = names.config_size("/relative_attention_max_distance").value_or(128);
+  if (!relative_buckets_fit(a.relative_buckets, a.relative_distance))
+    fail(fmt::format("{} relative buckets for distances up to {}, expected at least 4, and a "
+                     "distance of more than a quarter of them",
+                     a.relative_buckets, a.relative_distance),
+         checkpoint.path(), "see relative_attention_max_distance in its config.json");
   a.heads = names.dimension(first + "relative_attention_bias.weight", 1);
   a.head_dim = names.dimension(first + "q.weight", 0) / a.heads;
   a.gated_mlp = names.has("encoder.block.0" + mlp + "wi_0.weight");
   a.mlp_hidden = names.dimension("encoder.block.0" + mlp + "wo.weight", 1);
-  a.activation = a.gated_mlp ? kernel::Activation::gelu_tanh : kernel::Activation::relu;
-  if (const auto act = names.config_text("/dense_act_fn")) a.activation = parse_activation(*act);
+  a.activation = t5_activation(names, a.gated_mlp);
   a.prefix_tokens = 0;
   a.rms_norm = true, a.qkv_bias = a.linear_bias = false, a.scale_attention = false;
   a.norm_epsilon = float(names.config_number("/layer_norm_epsilon").value_or(1e-6));
@@ -100,7 +198,11 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
     w.affine(b + "mlp.fc2", f + mlp + "wo");
   }
   w.affine("norm", "encoder.final_layer_norm");
+  if (names.has("encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight"))
+    fail("every block has a relative bias of its own, as in UMT5, expected one for all",
+         checkpoint.path(), "give a T5 or mT5 encoder");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

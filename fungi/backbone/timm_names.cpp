@@ -16,24 +16,46 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool mentions(const std::string& text, std::string_view word) {
-  return text.find(word) != std::string::npos;
-}
+// Where a file with these names may come from: the user's word, timm's config.json, the prefix that
+// a training script left, or the file's own name.
+class Origin {
+ public:
+  explicit Origin(const NameReader& names) {
+    text_ = names.config_text("/architecture").value_or("") + "." +
+            names.config_text("/pretrained_cfg/tag").value_or("");
+    if (text_ == ".") text_ = std::filesystem::path(names.checkpoint().path()).filename().string();
+    if (names.full("").find("base_encoder.") != std::string::npos) text_ += ".moco";
+    if (names.full("").find("teacher.backbone.") != std::string::npos) text_ += ".dino";
+    if (const auto family = names.stated("family")) text_ = *family;
+    text_ = lower(text_);
+  }
+  // As a whole word: "dino" is none of "dinosaur".
+  bool mentions(std::string_view word) const {
+    const auto letter = [&](size_t i) {
+      return i < text_.size() && std::isalnum(static_cast<unsigned char>(text_[i]));
+    };
+    for (size_t at = 0; (at = text_.find(word, at)) != std::string::npos; ++at)
+      if (!letter(at - 1) && !letter(at + word.size())) return true;
+    return false;
+  }
+  bool fine_tuned() const { return text_.find("_ft_") != std::string::npos; }
 
-// Where a file with these names may come from: the user's word, timm's config.json, or the file's
-// own name.
-std::string provenance(const NameReader& names) {
-  if (const auto family = names.stated("family")) return lower(*family);
-  std::string text = names.config_text("/architecture").value_or("") + "." +
-                     names.config_text("/pretrained_cfg/tag").value_or("");
-  if (text == ".") text = std::filesystem::path(names.checkpoint().path()).filename().string();
-  return lower(text);
+ private:
+  std::string text_;
+};
+
+// The activation of a plain MLP, where config.json has an opinion.
+std::optional<std::string> config_activation(const NameReader& names) {
+  auto act = names.config_text("/model_args/act_layer");
+  return act ? act : names.config_text("/act_layer");
 }
 
 // timm's config.json carries the evaluation transform; without it the family's own is assumed and
 // said to be so.
-void set_preprocess(const NameReader& names, const std::string& origin, Architecture& a) {
+void set_preprocess(const NameReader& names, const Origin& origin, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
+  const size_t side = std::min(a.input_h, a.input_w);
+  p.augreg = origin.mentions("augreg");
   if (const auto mean = names.config_number("/pretrained_cfg/mean/0")) {
     for (size_t i = 0; i < 3; ++i) {
       p.mean[i] = float(
@@ -42,45 +64,32 @@ void set_preprocess(const NameReader& names, const std::string& origin, Architec
           float(names.config_number(fmt::format("/pretrained_cfg/std/{}", i).c_str()).value_or(1));
     }
     const double crop = names.config_number("/pretrained_cfg/crop_pct").value_or(0.875);
-    p.resize = size_t(double(a.input_h) / crop);
+    if (!(crop > 0.01 && crop <= 1))
+      fail(fmt::format("config.json: expected a crop_pct from 0.01 to 1, found {}", crop),
+           names.checkpoint().path(), "correct config.json");
+    p.resize = size_t(double(side) / crop);
     p.bilinear =
         names.config_text("/pretrained_cfg/interpolation").value_or("bicubic") == "bilinear";
     p.source = "config.json";
     return;
   }
-  p.resize = a.input_h * 256 / 224;
+  p.resize = side * 256 / 224;
   p.source = "assumed: ImageNet statistics";
-  if (mentions(origin, "augreg")) {
+  if (p.augreg) {
     p.mean = p.deviation = {0.5f, 0.5f, 0.5f};
-    p.resize = size_t(double(a.input_h) / 0.9);
+    p.resize = size_t(double(side) / 0.9);
     p.source = "AugReg, by the file name";
   } else if (a.family == "clip") {
     p.mean = kClipMean, p.deviation = kClipDeviation;
-    p.resize = size_t(double(a.input_h) / 0.9);
+    p.resize = size_t(double(side) / 0.9);
     p.source = "CLIP";
-  } else if (mentions(origin, "mae")) {
-    p.resize = size_t(double(a.input_h) / 0.9);
+  } else if (origin.mentions("mae")) {
+    p.resize = size_t(double(side) / 0.9);
     p.source = "MAE, by the file name";
-  } else if (mentions(origin, "moco")) {
+  } else if (origin.mentions("moco") || origin.mentions("mocov3")) {
     p.bilinear = true;
-    p.source = "MoCo-v3, by the file name";
+    p.source = "MoCo-v3, by its prefix or the file name";
   }
-}
-
-void set_tokens(const NameReader& names, Architecture& a) {
-  const size_t distilled = names.has("dist_token") ? 1 : 0;
-  const char* registers = names.has("register_tokens") ? "register_tokens" : "reg_token";
-  a.registers = names.has(registers) ? names.count(registers) / a.width : 0;
-  const size_t plain = (names.has("cls_token") ? 1 : 0) + distilled;
-  a.prefix_tokens = plain + a.registers;
-  const size_t rows = names.count("pos_embed") / a.width;
-  const auto square = [](size_t n) {
-    const auto s = size_t(std::lround(std::sqrt(double(n))));
-    return s * s == n;
-  };
-  a.position_on_prefix = plain > 0 && rows > plain && (square(rows - plain) || a.channels == 1);
-  if (a.channels != 1) set_square_grid(names, a, a.position_on_prefix ? rows - plain : rows);
-  if (distilled) a.pooling = Pooling::mean_prefix;
 }
 
 // SSAST (SPEC 4.3): 128 bins; the stored table is 8 rows of bins by 64 columns of time, the run
@@ -88,6 +97,9 @@ void set_tokens(const NameReader& names, Architecture& a) {
 void set_ssast(const NameReader& names, Architecture& a) {
   a.family = "ast", a.dialect = "ssast", a.input = InputKind::filter_bank;
   a.position_resize = PositionResize::cut_bilinear;
+  if (a.patch_h != a.patch_w)
+    fail(fmt::format("expected square patches, found {}x{}", a.patch_h, a.patch_w),
+         names.checkpoint().path(), "SSAST by frames is not supported; use the one by patches");
   const size_t positions = names.count("pos_embed") / a.width - (a.prefix_tokens - a.registers);
   a.input_h = 128, a.input_w = 1024;
   a.stored_grid_h = a.input_h / a.patch_h;
@@ -98,30 +110,79 @@ void set_ssast(const NameReader& names, Architecture& a) {
   a.stride_h = a.stride_w = a.patch_h > 10 ? 10 : a.patch_h;
 }
 
-void set_family(const NameReader& names, const std::string& origin, Architecture& a) {
-  if (a.channels == 1 && names.has("dist_token")) return set_ssast(names, a);
+void set_tokens(const NameReader& names, Architecture& a) {
+  const size_t distilled = names.has("dist_token") ? 1 : 0;
+  const char* registers = names.has("register_tokens") ? "register_tokens" : "reg_token";
+  a.registers = names.has(registers) ? names.count(registers) / a.width : 0;
+  const size_t plain = (names.has("cls_token") ? 1 : 0) + distilled;
+  a.prefix_tokens = plain + a.registers;
+  if (distilled) a.pooling = Pooling::mean_prefix;
+  const size_t rows = names.count("pos_embed") / a.width;
+  const bool ssast = a.channels == 1 && distilled &&
+                     (names.full("").ends_with("v.") || !find_grid(names, a, rows - plain));
+  if (ssast) return set_ssast(names, a);
+  // A table without rows for the prefix looks like one of a grid that is no square: without a known
+  // size it needs a sign.
+  const bool sign = a.layer_scale || a.registers ||
+                    names.config_flag("/model_args/no_embed_class").value_or(false);
+  const auto may_be = [&](size_t n) { return n > 0 && find_grid(names, a, n).has_value(); };
+  const size_t with_prefix = rows > plain ? rows - plain : 0;
+  a.position_on_prefix = plain > 0 && !has_known_size(names, a, rows) &&
+                         (may_be(with_prefix) || !(sign && may_be(rows)));
+  set_grid(names, a, a.position_on_prefix ? rows - plain : rows);
+}
+
+void set_family(const NameReader& names, const Origin& origin, Architecture& a) {
+  if (a.family == "ast") return;
+  for (const char* word : {"rpn", "rope", "parallel"})  // the same tensors, run differently
+    if (origin.mentions(word) && names.config_text("/architecture"))
+      fail(fmt::format("config.json says {}, which is run in another way than a plain ViT",
+                       *names.config_text("/architecture")),
+           names.checkpoint().path(), "`fungi models` lists what can be run");
+  const bool quick = origin.mentions("quickgelu") || origin.mentions("quick_gelu");
+  if (quick) a.activation = kernel::Activation::quick_gelu;
+  if (const auto act = config_activation(names)) a.activation = parse_activation(*act);
+  if (a.gated_mlp) {  // timm has several, which tensors do not tell apart
+    a.activation = kernel::Activation::silu;
+    if (!names.has("blocks.0.mlp.w12.weight") && !origin.mentions("dinov2") &&
+        !names.stated("activation"))
+      fail("a gated MLP in timm's names does not tell its activation", names.checkpoint().path(),
+           "state it: --set activation=silu (SwiGLU, as in DINOv2's giant), gate rows first");
+  }
   if (a.norm_pre) {
     a.family = "clip";
     a.norm_epsilon = 1e-5f;
-    if (mentions(origin, "quickgelu") || mentions(origin, "quick_gelu"))
-      a.activation = kernel::Activation::quick_gelu;
-    else if (!names.stated("activation") && !names.config_text("/architecture"))
+    if (!quick && !names.stated("activation") && !names.config_text("/architecture"))
       fail("a CLIP tower in timm's names does not tell its activation", names.checkpoint().path(),
            "state it: --set activation=quick_gelu (OpenAI's weights) or --set activation=gelu");
   } else if (a.layer_scale && names.has("mask_token")) {
     a.family = "dinov2", a.dialect = "dinov2";
     a.position_resize =
         a.registers ? PositionResize::antialias_bicubic : PositionResize::bicubic_offset;
-  } else if (a.layer_scale && (a.registers || mentions(origin, "dinov2") || a.gated_mlp)) {
+  } else if (a.layer_scale && (a.registers || origin.mentions("dinov2") || a.gated_mlp)) {
     a.family = "dinov2";
   } else if (a.layer_scale && !a.position_on_prefix) {
     a.family = "deit3";
   } else if (names.has("dist_token")) {
     a.family = "deit-distilled";
-  } else if (mentions(origin, "dino") && !names.config_text("/architecture")) {
+  } else if (origin.mentions("dino") && !names.config_text("/architecture")) {
     a.family = "dino";
     a.position_resize = PositionResize::bicubic_offset;
   }
+}
+
+void set_pooling(const NameReader& names, Architecture& a) {
+  a.norm_after_pooling = names.has("fc_norm.weight");
+  std::string pool = names.config_text("/model_args/global_pool")
+                         .value_or(names.config_text("/global_pool").value_or(""));
+  if (pool.empty()) pool = a.norm_after_pooling ? "avg" : "token";
+  if (names.stated("pooling")) return;  // apply_stated_facts() has the last word
+  if (pool == "avg" && !names.config_flag("/model_args/pool_include_prefix").value_or(false))
+    a.pooling = Pooling::mean_patches;
+  else if (pool != "token")
+    fail(fmt::format("config.json says global_pool {}{}, which is not known here", pool,
+                     pool == "avg" ? " with prefix tokens" : ""),
+         names.checkpoint().path(), "state another: --set pooling=first or mean_patches");
 }
 
 }  // namespace
@@ -136,10 +197,9 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   const char *fc1 = swiglu ? "mlp.w12" : "mlp.fc1", *fc2 = swiglu ? "mlp.w3" : "mlp.fc2";
   a.width = names.dimension("blocks.0.attn.qkv.weight", 1);
   a.depth = names.count_blocks("blocks.", ".attn.qkv.weight");
-  a.heads = guess_heads(names, a.width);
+  set_heads(names, a);
   a.mlp_hidden = names.dimension(fmt::format("blocks.0.{}.weight", fc2), 1);
   a.gated_mlp = names.dimension(fmt::format("blocks.0.{}.weight", fc1), 0) == 2 * a.mlp_hidden;
-  if (a.gated_mlp) a.activation = kernel::Activation::silu;
   a.channels = names.dimension("patch_embed.proj.weight", 1);
   a.patch_h = a.stride_h = names.dimension("patch_embed.proj.weight", 2);
   a.patch_w = a.stride_w = names.dimension("patch_embed.proj.weight", 3);
@@ -148,17 +208,19 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   a.layer_scale = names.has("blocks.0.ls1.gamma");
   a.norm_pre = names.has("norm_pre.weight");
   a.mask_token = names.has("mask_token");
+  if (!a.patch_bias && !a.norm_pre) names.count("patch_embed.proj.bias");  // missing
   set_tokens(names, a);
-  const std::string origin = provenance(names);
+  const Origin origin(names);
   set_family(names, origin, a);
-  if (names.has("fc_norm.weight"))
-    a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
-  else if (names.config_text("/global_pool") == "avg" ||
-           names.config_text("/model_args/global_pool") == "avg")
-    a.pooling = Pooling::mean_patches;
-  if (a.family == "clip" && names.has("head.weight")) {
-    a.head = true, a.head_bias = names.has("head.bias");
-    a.embedding_width = names.dimension("head.weight", 0);
+  set_pooling(names, a);
+  const std::string architecture = names.config_text("/architecture").value_or("clip");
+  if (a.family == "clip" && names.has("head.weight") && !origin.fine_tuned() &&
+      architecture.find("clip") != std::string::npos) {
+    // The head of a tower is its projection; that of a fine-tuned one tells ImageNet's classes.
+    const size_t outputs = names.dimension("head.weight", 0);
+    a.head = outputs != 1000 && outputs != 11821 && outputs != 21841 && outputs != 21843;
+    a.head_bias = a.head && names.has("head.bias");
+    if (a.head) a.embedding_width = outputs;
   }
   set_preprocess(names, origin, a);
   apply_stated_facts(names, a);
@@ -186,6 +248,7 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");
   if (a.head) w.affine("head", "head");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

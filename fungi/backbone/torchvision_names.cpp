@@ -21,10 +21,10 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
   a.channels = names.dimension("conv_proj.weight", 1);
   a.patch_h = a.patch_w = a.stride_h = a.stride_w = names.dimension("conv_proj.weight", 2);
   a.depth = names.count_blocks(layers, ".self_attention.in_proj_weight");
-  a.heads = guess_heads(names, a.width);
+  set_heads(names, a);
   a.mlp_hidden = names.dimension(layers + "0" + fc1 + ".weight", 0);
   a.position_resize = PositionResize::bicubic_corners;
-  set_square_grid(names, a, names.count("encoder.pos_embedding") / a.width - 1);
+  set_grid(names, a, names.count("encoder.pos_embedding") / a.width - 1);
   a.preprocess.resize = a.input_h * 256 / 224;
   a.preprocess.bilinear = true;
   a.preprocess.source = "torchvision";
@@ -48,6 +48,7 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
   }
   w.affine("norm", "encoder.ln");
   reading.recipes = std::move(w.recipes);
+  reading.prefix = names.full("");
   return reading;
 }
 

@@ -50,8 +50,7 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   p.std = a.preprocess.deviation;
   // DEVIATION: the paper's code resolves the data configuration of AugReg and EVA models wrongly
   // and runs them with ImageNet's statistics and crop (SPEC 3.4, OPPORTUNITIES A4).
-  const bool misresolved =
-      a.family == "eva02-clip" || a.preprocess.source.find("AugReg") != std::string::npos;
+  const bool misresolved = a.family == "eva02-clip" || a.preprocess.augreg;
   if (preset == Preset::paper && misresolved) {
     p.mean = kImageNetMean, p.std = kImageNetStd;
     p.resize_size = a.input_h * 256 / 224;
@@ -79,10 +78,7 @@ Preprocess ViewSchedule::preprocess_for(const ViewRequest& request) const {
 
 size_t ViewSchedule::add(const ViewRequest& request) {
   for (size_t i = 0; i < requests_.size(); ++i)
-    if (same_request(requests_[i].request, request)) {
-      requests_[i].request.gradient |= request.gradient;
-      return i;
-    }
+    if (same_request(requests_[i].request, request)) return i;
   ScheduledRequest s{request, preprocess_for(request), 0};
   s.views = view_count(request.plan, s.preprocess.input_size);
   requests_.push_back(s);

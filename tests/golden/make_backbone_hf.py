@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny Hugging Face vision and audio models: ViT, DINOv2 (with registers, giant), CLIP, AST.
+"""Tiny Hugging Face vision and audio models: ViT, DeiT, DINOv2 (with registers, giant), CLIP, AST.
 
 Needs torch and transformers. Run: python make_backbone_hf.py [family ...]
 """
@@ -13,7 +13,7 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import transformers  # noqa: E402
 from transformers import (  # noqa: E402
     ASTConfig, ASTForAudioClassification, ASTModel, CLIPConfig, CLIPModel, CLIPVisionConfig,
-    CLIPVisionModelWithProjection, Dinov2Config, Dinov2Model, Dinov2WithRegistersConfig,
+    CLIPVisionModelWithProjection, DeiTConfig, DeiTModel, Dinov2Config, Dinov2Model, Dinov2WithRegistersConfig,
     Dinov2WithRegistersModel, ViTConfig, ViTForImageClassification, ViTModel)
 
 from make_backbone_common import (SAMPLES, folder_for, generator,  # noqa: E402
@@ -100,6 +100,23 @@ def hf_vit_classifier(family):
                                       "4x4, "
                                       "run at 6 rows x 5 columns: bicubic a=-0.75 to the size, no "
                                       "antialias"))
+
+
+def hf_deit_distilled(family):
+    g = generator(family)
+    c = DeiTConfig(**BASE, intermediate_size=40)
+    model = randomise(DeiTModel(c), g)
+    publish(family, model)
+    model.double()
+
+    def run(x):
+        tokens = model(x).last_hidden_state
+        return tokens[:, :2].mean(1), tokens
+    write_truth(family, g, {"input": random_images(g, 16)}, run,
+                joint_layers(model, r"layers\.{}\."),
+                facts_of(c, (16, 16), "DeiTModel: two prefix tokens, cls then distillation; the "
+                                      "embedding is the mean of the two, as in timm_deit_distilled",
+                         prefix_tokens=2, pooling="mean of tokens 0 and 1"))
 
 
 def dinov2_like(family, c, model_class, size, notes, native, **more):
@@ -217,9 +234,9 @@ def hf_ast_classifier(family):
         "part of the embedding", "audio_spectrogram_transformer", num_labels=5)
 
 
-FAMILIES = {f.__name__: f for f in (hf_vit, hf_vit_classifier, hf_dinov2, hf_dinov2_resized,
-                                    hf_dinov2_registers, hf_dinov2_giant, hf_clip_vision, hf_clip,
-                                    hf_ast, hf_ast_classifier)}
+FAMILIES = {f.__name__: f for f in (hf_vit, hf_vit_classifier, hf_deit_distilled, hf_dinov2,
+                                    hf_dinov2_resized, hf_dinov2_registers, hf_dinov2_giant,
+                                    hf_clip_vision, hf_clip, hf_ast, hf_ast_classifier)}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or FAMILIES:

@@ -140,7 +140,7 @@ def augreg_npz(family):
 
 
 def augreg_npz_resized(family):
-    augreg(family, 24, "stored grid 4x4, run at 6x6 with timm's .npz loader (bicubic, antialias)")
+    augreg(family, 24, "stored grid 4x4, run at 6x6 with timm's .npz loader (bilinear, no antialias)")
 
 
 def ssast(family, pre_frames, frames, notes):

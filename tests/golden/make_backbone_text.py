@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny BERT and T5 encoders with padded sentences. Needs torch and transformers.
+"""Tiny BERT, RoBERTa and T5 encoders with padded sentences. Needs torch and transformers.
 
 Run: python make_backbone_text.py [family ...]
 """
@@ -10,8 +10,8 @@ import torch
 
 from make_backbone_hf import LIBRARY, publish
 from make_backbone_common import ROOT, SAMPLES, folder_for, generator, randomise, write_truth
-from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertModel, T5Config,
-                          T5EncoderModel, T5ForConditionalGeneration)
+from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertModel, RobertaConfig,
+                          RobertaForMaskedLM, T5Config, T5EncoderModel, T5ForConditionalGeneration)
 
 BERT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=40,
             vocab_size=40, max_position_embeddings=16, attn_implementation="eager")
@@ -20,15 +20,15 @@ T5 = dict(d_model=16, d_kv=8, num_layers=2, num_decoder_layers=1, num_heads=2, d
           attn_implementation="eager")
 
 
-def sentences(g, length, lengths):
+def sentences(g, length, lengths, padding=0):
     ids = torch.randint(3, 40, (SAMPLES, length), generator=g)
     mask = (torch.arange(length)[None] < torch.tensor(lengths)[:, None]).long()
-    return ids * mask, mask
+    return ids * mask + padding * (1 - mask), mask
 
 
 def bert_truth(family, g, model, pooling, notes):
     model = model.double()
-    ids, mask = sentences(g, 9, [9, 6, 4])
+    ids, mask = sentences(g, 9, [9, 6, 4], model.config.pad_token_id)
 
     def run(x, mask):
         tokens = model(input_ids=x, attention_mask=mask).last_hidden_state
@@ -93,6 +93,15 @@ def bert_legacy(family):
                "LayerNorm.gamma / LayerNorm.beta, cls.* heads beside")
 
 
+def roberta(family):
+    g = generator(family)
+    model = randomise(RobertaForMaskedLM(RobertaConfig(**BERT, type_vocab_size=1)), g)
+    publish(family, model)
+    bert_truth(family, g, model.roberta, "token 0",
+               "RobertaForMaskedLM: prefix roberta., lm_head.* beside; padding has the id 1, so "
+               "positions start at 2 and 14 of the 16 are usable")
+
+
 def t5_truth(family, g, model, fc1, notes, length=20, lengths=(20, 13, 5)):
     model = model.double()
     ids, mask = sentences(g, length, list(lengths))
@@ -149,7 +158,7 @@ def t5_v1_1(family):
              "wi_1")
 
 
-FAMILIES = {f.__name__: f for f in (bert, bert_mean, bert_legacy, t5, t5_encoder, t5_v1_1)}
+FAMILIES = {f.__name__: f for f in (bert, bert_mean, bert_legacy, roberta, t5, t5_encoder, t5_v1_1)}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or FAMILIES:

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What config.json says. A file that cannot be read, or a fact of the wrong type, is an Error: to
+// go on without it would be a guess.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fungi/backbone/names.h"
+
+namespace fungi {
+namespace {
+
+[[noreturn]] void mistyped(const Checkpoint& checkpoint, const char* pointer, const char* expected,
+                           const nlohmann::json& found) {
+  fail(fmt::format("config.json: expected {} as {}, found {}", expected, pointer,
+                   found.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
+       checkpoint.path(), "correct config.json, or move it away and state the facts with --set");
+}
+
+}  // namespace
+
+const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
+  if (!config_) {
+    const std::string& text = checkpoint_.config();
+    auto all =
+        text.empty() ? nlohmann::json::object() : nlohmann::json::parse(text, nullptr, false);
+    if (!all.is_object())
+      fail("config.json: expected a JSON object, found something else or a part of one",
+           checkpoint_.path(),
+           "get the file again, or move it away and state the facts with --set");
+    config_ = std::make_shared<const nlohmann::json>(std::move(all));
+  }
+  const nlohmann::json* value = config_.get();
+  while (!pointer.empty() && value) {
+    pointer.remove_prefix(1);  // the slash
+    const std::string key(pointer.substr(0, pointer.find('/')));
+    pointer.remove_prefix(key.size());
+    const size_t index = size_t(key.empty() ? 9 : key[0] - '0');  // lists here have few places
+    if (value->is_object() && value->contains(key))
+      value = &value->at(key);
+    else if (value->is_array() && key.size() == 1 && index < value->size())
+      value = &value->at(index);
+    else
+      value = nullptr;
+  }
+  return value && !value->is_null() ? value : nullptr;
+}
+
+std::optional<std::string> NameReader::config_text(const char* pointer) const {
+  const nlohmann::json* value = config_value(pointer);
+  return value && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
+}
+
+std::optional<double> NameReader::config_number(const char* pointer) const {
+  const nlohmann::json* value = config_value(pointer);
+  if (!value || value->is_array()) return {};
+  if (!value->is_number()) mistyped(checkpoint_, pointer, "a number", *value);
+  return value->get<double>();
+}
+
+std::optional<size_t> NameReader::config_size(const char* pointer) const {
+  const auto number = config_number(pointer);
+  if (!number) return {};
+  if (!(*number >= 1 && *number <= 1 << 20) || *number != std::floor(*number))
+    mistyped(checkpoint_, pointer, "a whole number from 1 to 2^20", *config_value(pointer));
+  return size_t(*number);
+}
+
+std::optional<bool> NameReader::config_flag(const char* pointer) const {
+  const nlohmann::json* value = config_value(pointer);
+  return value && value->is_boolean() ? std::optional(value->get<bool>()) : std::nullopt;
+}
+
+}  // namespace fungi

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files whose names look familiar and which are something else, or half of it: refused with the
+// tensor or fact named, never run as a plain ViT. And facts that a size or config.json decides.
+#include <gtest/gtest.h>
+
+#include "fungi/backbone/backbone.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace fungi {
+namespace {
+
+using test::TinyCheckpoint;
+using Json = nlohmann::json;
+
+constexpr size_t kWidth = 64, kHidden = 128;
+
+// timm's names: `positions` rows, two blocks.
+TinyCheckpoint tiny_vit(size_t positions = 17, size_t patch = 4, const std::string& prefix = "",
+                        size_t width = kWidth) {
+  TinyCheckpoint c;
+  const auto add = [&](const std::string& name, std::vector<size_t> shape) {
+    c.shapes[prefix + name] = std::move(shape);
+  };
+  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
+    add(name + ".bias", {shape[0]});
+    add(name + ".weight", std::move(shape));
+  };
+  add("cls_token", {1, 1, width});
+  add("pos_embed", {1, positions, width});
+  affine("patch_embed.proj", {width, 3, patch, patch});
+  for (const std::string b : {"blocks.0.", "blocks.1."}) {
+    affine(b + "norm1", {width});
+    affine(b + "attn.qkv", {3 * width, width});
+    affine(b + "attn.proj", {width, width});
+    affine(b + "norm2", {width});
+    affine(b + "mlp.fc1", {kHidden, width});
+    affine(b + "mlp.fc2", {width, kHidden});
+  }
+  affine("norm", {width});
+  return c;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Variants, AnUnknownTensorOfABlockIsRefused) {
+  EXPECT_EQ(tiny_vit().refusal(), "");
+  for (const char* tensor :
+       {"blocks.1.attn.q_norm.weight", "blocks.0.attn.norm.bias", "blocks.1.gamma_1",
+        "blocks.0.attn.qkv.lora_A.weight", "blocks.0.attn.q_bias", "attn_pool.latent",
+        "blocks_token_only.0.norm1.weight", "patch_embed.backbone.stem.conv.weight"}) {
+    TinyCheckpoint c = tiny_vit();
+    c.shapes[tensor] = {kWidth};
+    EXPECT_TRUE(says(c.refusal(), tensor)) << tensor << ": " << c.refusal();
+  }
+  TinyCheckpoint c = tiny_vit();  // what training leaves beside a network is no part of it
+  for (const char* tensor : {"head.weight", "decoder_blocks.0.attn.qkv.weight", "mask_token_old",
+                             "blocks.0.attn.relative_position_index", "fc.weight"})
+    c.shapes[tensor] = {3, 3};
+  EXPECT_EQ(c.refusal(), "");
+}
+
+TEST(Variants, WhatIsMissingIsNamed) {
+  for (const char* tensor : {"blocks.0.attn.qkv.weight", "blocks.1.mlp.fc2.weight", "norm.weight",
+                             "blocks.0.norm1.weight", "patch_embed.proj.bias", "pos_embed"}) {
+    TinyCheckpoint c = tiny_vit();
+    c.shapes.erase(tensor);
+    EXPECT_NE(c.refusal(), "") << tensor;
+  }
+  TinyCheckpoint hole = tiny_vit();  // the second of three
+  for (const auto& [name, shape] : tiny_vit().shapes)
+    if (name.starts_with("blocks.1.")) hole.shapes["blocks.2." + name.substr(9)] = shape;
+  hole.shapes.erase("blocks.1.attn.qkv.weight");
+  EXPECT_TRUE(says(hole.refusal(), "blocks.1.attn.qkv.weight")) << hole.refusal();
+  TinyCheckpoint bias = tiny_vit();
+  bias.shapes.erase("blocks.0.attn.qkv.bias");
+  EXPECT_TRUE(says(bias.refusal(), "blocks.0.attn.qkv.bias is missing")) << bias.refusal();
+  TinyCheckpoint last = tiny_vit();
+  last.config = {{"architecture", "vit"}, {"model_args", {{"depth", 3}}}};
+  EXPECT_TRUE(says(last.refusal(), "depth = 3, the tensors say 2")) << last.refusal();
+}
+
+TEST(Variants, AsManyNumbersInAnotherShapeAreAnotherTensor) {
+  Pool pool(1);
+  const auto load = [&](const TinyCheckpoint& c) -> std::string {
+    const test::TemporaryFolder folder;
+    try {
+      Backbone::open(c.write(folder), {.precision = Precision::f32}, pool);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(load(tiny_vit()), "");
+  TinyCheckpoint fc1 = tiny_vit(), table = tiny_vit(), cut = tiny_vit();
+  fc1.shapes["blocks.1.mlp.fc1.weight"] = {kWidth, kHidden};
+  EXPECT_TRUE(says(load(fc1), "blocks.1.mlp.fc1.weight")) << load(fc1);
+  table.shapes["pos_embed"] = {1, kWidth, 17};
+  EXPECT_TRUE(says(load(table), "pos_embed")) << load(table);
+  cut.shapes["pos_embed"] = {1, 26, kWidth};
+  EXPECT_EQ(load(cut), "");  // 5x5: another input size
+}
+
+TEST(Variants, TheEvaluationViewFollowsTheSize) {
+  TinyCheckpoint dino = tiny_vit(37 * 37 + 1, 14);
+  EXPECT_EQ(dino.read().preprocess.resize, 592u);  // 518 · 256 / 224
+  EXPECT_EQ(dino.read({{"size", "518"}}).preprocess.resize, 592u);
+  const Architecture a = dino.read({{"size", "224"}});
+  EXPECT_EQ(a.input_h, 224u);
+  EXPECT_EQ(a.stored_grid_h, 37u);
+  EXPECT_EQ(a.preprocess.resize, 256u);  // SPEC 3.4
+  TinyCheckpoint configured = tiny_vit(577, 16);
+  configured.config = {
+      {"architecture", "vit_base_patch16_384"},
+      {"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}, {"crop_pct", 1.0}}}};
+  EXPECT_EQ(configured.read().preprocess.resize, 384u);
+  EXPECT_EQ(configured.read({{"size", "224"}}).preprocess.resize, 224u);
+  EXPECT_EQ(configured.read({{"size", "512x384"}}).preprocess.resize, 384u);
+}
+
+TEST(Variants, GridsThatAreNoSquare) {
+  TinyCheckpoint wide = tiny_vit(25, 4);  // 4 x 6 and a class token, or 5 x 5 without one?
+  EXPECT_TRUE(says(wide.refusal(), "--set size=HxW")) << wide.refusal();
+  const Architecture stated = wide.read({{"size", "16x24"}});
+  EXPECT_EQ(stated.stored_grid_h, 4u);
+  EXPECT_EQ(stated.stored_grid_w, 6u);
+  EXPECT_TRUE(stated.position_on_prefix);
+  EXPECT_FALSE(wide.read({{"size", "20"}}).position_on_prefix);
+  wide.config = {{"architecture", "x"}, {"pretrained_cfg", {{"input_size", {3, 24, 16}}}}};
+  EXPECT_EQ(wide.read().stored_grid_h, 6u);
+  TinyCheckpoint long_one = tiny_vit(17, 4);  // 16 is a square, and 2 x 8
+  long_one.config = {{"architecture", "x"}, {"pretrained_cfg", {{"input_size", {3, 8, 32}}}}};
+  EXPECT_EQ(long_one.read().stored_grid_w, 8u);
+  TinyCheckpoint grey = tiny_vit(65, 4);
+  grey.shapes["patch_embed.proj.weight"] = {kWidth, 1, 4, 4};
+  EXPECT_EQ(grey.read().input_h, 32u);
+}
+
+TEST(Variants, PoolingIsNotGuessed) {
+  TinyCheckpoint none = tiny_vit(16);
+  none.shapes.erase("cls_token");
+  EXPECT_TRUE(says(none.refusal(), "no class token")) << none.refusal();
+  EXPECT_EQ(none.read({{"pooling", "mean_patches"}}).pooling, Pooling::mean_patches);
+  for (const char* pool : {"max", "avgmax", "map"}) {
+    TinyCheckpoint c = tiny_vit();
+    c.config = {{"architecture", "x"}, {"global_pool", pool}};
+    EXPECT_TRUE(says(c.refusal(), pool)) << c.refusal();
+  }
+  TinyCheckpoint token = tiny_vit();  // fc_norm after the class token
+  for (const char* part : {".weight", ".bias"}) {
+    token.shapes["fc_norm" + std::string(part)] = {kWidth};
+    token.shapes.erase("norm" + std::string(part));
+  }
+  EXPECT_EQ(token.read().pooling, Pooling::mean_patches);
+  token.config = {{"architecture", "x"}, {"global_pool", "token"}};
+  EXPECT_EQ(token.read().pooling, Pooling::first);
+}
+
+TEST(Variants, HeadsAndWhereTheyComeFrom) {
+  EXPECT_TRUE(tiny_vit().read().heads_assumed);
+  EXPECT_FALSE(tiny_vit().read({{"heads", "4"}}).heads_assumed);
+  EXPECT_EQ(tiny_vit(17, 4, "module.base_encoder.", 384).read().heads, 12u) << "MoCo-v3's small";
+  EXPECT_EQ(tiny_vit(17, 4, "", 384).read().heads, 6u);
+}
+
+TEST(Variants, TheOriginIsAWholeWord) {
+  EXPECT_TRUE(tiny_vit(17, 4, "module.base_encoder.").read().preprocess.bilinear) << "MoCo-v3";
+  EXPECT_EQ(tiny_vit(17, 4, "teacher.backbone.").read().family, "dino");
+  TinyCheckpoint augreg = tiny_vit();
+  augreg.config = {
+      {"architecture", "vit_base_patch16_224"},
+      {"pretrained_cfg", {{"tag", "augreg_in21k"}, {"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}}}};
+  EXPECT_TRUE(augreg.read().preprocess.augreg) << "also where config.json has the transform";
+  const auto named = [](const char* name) {
+    const test::TemporaryFolder folder;
+    tiny_vit().write(folder);
+    std::filesystem::rename(folder / "model.safetensors", folder / name);
+    return read_names(Checkpoint::open(folder / name), {}).architecture;
+  };
+  EXPECT_EQ(named("dino_vitsmall8_pretrain.safetensors").family, "dino");
+  EXPECT_EQ(named("dinosaurs.safetensors").family, "vit");
+  EXPECT_TRUE(says(named("mae_pretrain.safetensors").preprocess.source, "MAE"));
+  EXPECT_FALSE(says(named("maestro.safetensors").preprocess.source, "MAE"));
+}
+
+TEST(Variants, ActivationsOfConfigAndOfGatedMlps) {
+  TinyCheckpoint c = tiny_vit();
+  c.config = {{"architecture", "x"}, {"model_args", {{"act_layer", "relu"}}}};
+  EXPECT_EQ(c.read().activation, kernel::Activation::relu);
+  c.config = {{"architecture", "vit_base_patch16_quickgelu_224"}};
+  EXPECT_EQ(c.read().activation, kernel::Activation::quick_gelu);
+  c.config = {{"architecture", "vit_small_patch16_rope_224"}};
+  EXPECT_TRUE(says(c.refusal(), "rope")) << c.refusal();
+  TinyCheckpoint gated = tiny_vit();
+  for (const std::string b : {"blocks.0.", "blocks.1."}) {
+    gated.shapes[b + "mlp.fc1.weight"] = {2 * kHidden, kWidth};
+    gated.shapes[b + "mlp.fc1.bias"] = {2 * kHidden};
+  }
+  EXPECT_TRUE(says(gated.refusal(), "gated MLP")) << gated.refusal();
+  EXPECT_EQ(gated.read({{"activation", "silu"}}).activation, kernel::Activation::silu);
+}
+
+TEST(Variants, TheHeadOfAFineTunedTowerIsNoProjection) {
+  TinyCheckpoint c = tiny_vit();
+  c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = {kWidth};
+  c.shapes.erase("patch_embed.proj.bias");
+  c.shapes["head.weight"] = {24, kWidth};
+  const StatedFacts gelu{{"activation", "gelu"}};
+  EXPECT_EQ(c.read(gelu).embedding_width, 24u);
+  c.config = {{"architecture", "vit_base_patch16_clip_224"},
+              {"pretrained_cfg", {{"tag", "openai_ft_in1k"}}}};
+  EXPECT_EQ(c.read(gelu).embedding_width, kWidth);
+  c.config = nullptr;
+  c.shapes["head.weight"] = {1000, kWidth};
+  EXPECT_EQ(c.read(gelu).embedding_width, kWidth);
+}
+
+TEST(Variants, ABrokenOrForeignConfigIsNotPassedOver) {
+  const test::TemporaryFolder folder;
+  tiny_vit().write(folder);
+  std::ofstream(folder / "config.json") << R"({"num_heads": 2, "archi)";
+  EXPECT_THROW(read_names(Checkpoint::open(folder.path()), {}), Error);
+  for (const Json& config :
+       {Json{{"hidden_size", 768}}, Json{{"num_heads", "two"}}, Json{{"num_heads", 4.5}},
+        Json{{"num_heads", -4}}, Json{{"num_heads", 1e30}}, Json::array({1, 2}),
+        Json{{"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"crop_pct", 0}}}},
+        Json{{"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"std", {0, 0, 0}}}}}}) {
+    TinyCheckpoint c = tiny_vit();
+    c.config = config;
+    EXPECT_TRUE(says(c.refusal(), "config.json")) << config << ": " << c.refusal();
+  }
+}
+
+TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
+  for (const std::string v : {"vision_model.", ""}) {
+    TinyCheckpoint c;
+    const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
+      c.shapes[v + name + ".bias"] = {shape[0]};
+      c.shapes[v + name + ".weight"] = std::move(shape);
+    };
+    c.shapes[v + "embeddings.class_embedding"] = {kWidth};
+    c.shapes[v + "embeddings.patch_embedding.weight"] = {kWidth, 3, 4, 4};
+    c.shapes[v + "embeddings.position_embedding.weight"] = {17, kWidth};
+    affine("pre_layrnorm", {kWidth});
+    affine("post_layernorm", {kWidth});
+    const std::string f = "encoder.layers.0.";
+    for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
+      affine(f + "self_attn." + part, {kWidth, kWidth});
+    affine(f + "layer_norm1", {kWidth});
+    affine(f + "layer_norm2", {kWidth});
+    affine(f + "mlp.fc1", {kHidden, kWidth});
+    affine(f + "mlp.fc2", {kWidth, kHidden});
+    const Architecture a = c.read({{"activation", "gelu"}});
+    EXPECT_EQ(a.family, "clip");
+    EXPECT_EQ(a.input_h, 16u);
+  }
+}
+
+TEST(Variants, StatedFactsAreUnderstoodOrRefused) {
+  for (const auto& [key, value] : StatedFacts{{"family", "deit3"},
+                                              {"norm_epsilon", "1e-6xyz"},
+                                              {"size", "99999999"},
+                                              {"size", "0"},
+                                              {"heads", "4.5"},
+                                              {"colour", "blue"}})
+    EXPECT_NE(tiny_vit().refusal({{key, value}}), "") << key << "=" << value;
+  EXPECT_TRUE(says(tiny_vit().refusal({{"family", "foo"}}), "choose one of"));
+  EXPECT_EQ(tiny_vit().read({{"family", "dino"}}).family, "dino");
+}
+
+}  // namespace
+}  // namespace fungi

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints made in a test: names and shapes with random values in a .safetensors file, and a
+// config.json beside it; and what the backbone room makes of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "fungi/backbone/tensors.h"
+#include "fungi/base/error.h"
+#include "fungi/base/random.h"
+#include "tests/support/command.h"
+
+namespace fungi::test {
+
+struct TinyCheckpoint {
+  std::map<std::string, std::vector<size_t>> shapes;
+  std::map<std::string, std::vector<float>> values;  // of those that are not random
+  nlohmann::json config;                             // null: no such file
+
+  static size_t count(const std::vector<size_t>& shape) {
+    size_t n = 1;
+    for (size_t side : shape) n *= side;
+    return n;
+  }
+
+  std::vector<float> floats(const std::string& name) const {
+    if (const auto own = values.find(name); own != values.end()) return own->second;
+    std::vector<float> x(count(shapes.at(name)));
+    const RandomStream random(11, name);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = float(random.normal(i)) * 0.5f;
+    return x;
+  }
+
+  // Into an empty folder; gives the folder, as a user would.
+  std::filesystem::path write(const TemporaryFolder& folder) const {
+    nlohmann::json header = nlohmann::json::object();
+    std::string bytes;
+    for (const auto& [name, shape] : shapes) {
+      const std::vector<float> x = floats(name);
+      const size_t first = bytes.size();
+      bytes.append(reinterpret_cast<const char*>(x.data()), 4 * x.size());
+      header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {first, bytes.size()}}};
+    }
+    const std::string text = header.dump();
+    const uint64_t size = text.size();
+    std::string file(8, '\0');
+    std::memcpy(file.data(), &size, 8);
+    std::ofstream(folder / "model.safetensors", std::ios::binary) << file << text << bytes;
+    if (!config.is_null()) std::ofstream(folder / "config.json") << config;
+    return folder.path();
+  }
+
+  Architecture read(const StatedFacts& facts = {}) const {
+    const TemporaryFolder folder;
+    return read_names(Checkpoint::open(write(folder)), facts).architecture;
+  }
+
+  // What is said when it is refused; empty when it is not.
+  std::string refusal(const StatedFacts& facts = {}) const {
+    try {
+      read(facts);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+};
+
+// With heads of its own, so that the width may be small.
+inline TinyCheckpoint tiny_bert(const std::string& prefix = "", size_t types = 2) {
+  TinyCheckpoint c;
+  const size_t d = 8, hidden = 16;
+  auto add = [&](const std::string& name, std::vector<size_t> shape) {
+    c.shapes[prefix + name] = std::move(shape);
+  };
+  auto affine = [&](const std::string& name, size_t out, size_t in) {
+    add(name + ".weight", {out, in}), add(name + ".bias", {out});
+  };
+  auto norm = [&](const std::string& name) {
+    add(name + ".weight", {d}), add(name + ".bias", {d});
+  };
+  add("embeddings.word_embeddings.weight", {12, d});
+  add("embeddings.position_embeddings.weight", {10, d});
+  add("embeddings.token_type_embeddings.weight", {types, d});
+  norm("embeddings.LayerNorm");
+  for (const char* part : {"query", "key", "value"})
+    affine(std::string("encoder.layer.0.attention.self.") + part, d, d);
+  affine("encoder.layer.0.attention.output.dense", d, d);
+  norm("encoder.layer.0.attention.output.LayerNorm");
+  affine("encoder.layer.0.intermediate.dense", hidden, d);
+  affine("encoder.layer.0.output.dense", d, hidden);
+  norm("encoder.layer.0.output.LayerNorm");
+  return c;
+}
+
+inline TinyCheckpoint tiny_t5(bool gated = false, size_t buckets = 8) {
+  TinyCheckpoint c;
+  const size_t d = 8, inner = 8, heads = 2, hidden = 16;
+  c.shapes["shared.weight"] = {12, d};
+  c.shapes["encoder.final_layer_norm.weight"] = {d};
+  for (const char* block : {"encoder.block.0.", "encoder.block.1."}) {
+    const std::string attention = std::string(block) + "layer.0.SelfAttention.",
+                      mlp = std::string(block) + "layer.1.DenseReluDense.";
+    for (const char* part : {"q", "k", "v"}) c.shapes[attention + part + ".weight"] = {inner, d};
+    c.shapes[attention + "o.weight"] = {d, inner};
+    c.shapes[std::string(block) + "layer.0.layer_norm.weight"] = {d};
+    c.shapes[std::string(block) + "layer.1.layer_norm.weight"] = {d};
+    if (gated)
+      c.shapes[mlp + "wi_0.weight"] = c.shapes[mlp + "wi_1.weight"] = {hidden, d};
+    else
+      c.shapes[mlp + "wi.weight"] = {hidden, d};
+    c.shapes[mlp + "wo.weight"] = {d, hidden};
+  }
+  c.shapes["encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = {buckets,
+                                                                                      heads};
+  return c;
+}
+
+// Hugging Face's names; one block of width 8 and patches of 4x4.
+inline TinyCheckpoint tiny_vit(size_t channels, bool distilled, size_t patch_positions) {
+  TinyCheckpoint c;
+  const size_t d = 8, hidden = 16;
+  auto affine = [&](const std::string& name, size_t out, size_t in) {
+    c.shapes[name + ".weight"] = {out, in}, c.shapes[name + ".bias"] = {out};
+  };
+  auto norm = [&](const std::string& name) {
+    c.shapes[name + ".weight"] = c.shapes[name + ".bias"] = {d};
+  };
+  c.shapes["embeddings.cls_token"] = {1, 1, d};
+  if (distilled) c.shapes["embeddings.distillation_token"] = {1, 1, d};
+  c.shapes["embeddings.position_embeddings"] = {1, (distilled ? 2 : 1) + patch_positions, d};
+  c.shapes["embeddings.patch_embeddings.projection.weight"] = {d, channels, 4, 4};
+  c.shapes["embeddings.patch_embeddings.projection.bias"] = {d};
+  const std::string block = "encoder.layer.0.";
+  for (const char* part : {"query", "key", "value"})
+    affine(block + "attention.attention." + part, d, d);
+  affine(block + "attention.output.dense", d, d);
+  affine(block + "intermediate.dense", hidden, d);
+  affine(block + "output.dense", d, hidden);
+  norm(block + "layernorm_before"), norm(block + "layernorm_after"), norm("layernorm");
+  return c;
+}
+
+}  // namespace fungi::test
