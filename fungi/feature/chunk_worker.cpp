@@ -123,17 +123,17 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o,
   const bool wants_tokens = o.objective->wants_tokens();
   const size_t d = a.embedding_width, t = wants_tokens ? a.patches() : 0;
   size_t views = 0;
-  for (size_t r : o.requests) views += schedule_[r].views;
+  for (const auto& request : o.requests) views += schedule_[request.place].views;
   Matrix<float> pooled(views, d), d_pooled(views, d), tokens(views * t, a.width),
       d_tokens(views * t, a.width);
   std::vector<uint8_t> masked(views * t);
   auto each_view = [&](auto&& visit) {
     size_t v = 0;
-    for (size_t r : o.requests)
+    for (const auto& [r, gradient] : o.requests)
       for (size_t i = 0; i < schedule_[r].views; ++i, ++v)
-        visit(v, r, sample * schedule_[r].views + i);
+        visit(v, r, sample * schedule_[r].views + i, gradient);
   };
-  each_view([&](size_t v, size_t r, size_t i) {
+  each_view([&](size_t v, size_t r, size_t i, bool) {
     const size_t row = schedule_.first_row(r, samples.size()) + i;
     std::copy_n(embeddings_.row(row), d, pooled.row(v));
     if (!wants_tokens) return;
@@ -142,10 +142,13 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o,
   });
   const double loss = o.objective->loss_and_gradient(
       {pooled, tokens, wants_tokens ? masked.data() : nullptr}, {d_pooled, d_tokens});
-  each_view([&](size_t v, size_t r, size_t i) {
-    if (d_pooled_[r].empty()) return;  // a request without a gradient
-    std::copy_n(d_pooled.row(v), d, d_pooled_[r].row(i));
-    if (wants_tokens) std::copy_n(d_tokens.row(v * t), t * a.width, d_tokens_[r].row(i * t));
+  const auto add = [](const float* from, size_t count, float* to) {
+    std::transform(from, from + count, to, to, std::plus<>());
+  };
+  each_view([&](size_t v, size_t r, size_t i, bool gradient) {
+    if (!gradient) return;
+    add(d_pooled.row(v), d, d_pooled_[r].row(i));
+    if (wants_tokens) add(d_tokens.row(v * t), t * a.width, d_tokens_[r].row(i * t));
   });
   return loss;
 }
@@ -215,21 +218,17 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
     results[s].embedding.assign(e, e + d);
   }
   for (const ScheduledObjective& o : objectives) {
-    const std::vector<ViewRequest> wanted = o.objective->views();
     d_pooled_ = std::vector<Matrix<float>>(schedule_.requests().size());
     d_tokens_ = std::vector<Matrix<float>>(schedule_.requests().size());
-    for (size_t i = 0; i < o.requests.size(); ++i) {
-      const size_t r = o.requests[i];
-      if (!wanted[i].gradient) continue;
+    for (const size_t r : o.differentiated) {
       d_pooled_[r] = Matrix<float>(n * schedule_[r].views, d);
       if (o.objective->wants_tokens())
         d_tokens_[r] = Matrix<float>(n * schedule_[r].views * t, a.width);
     }
     for (size_t s = 0; s < n; ++s) objective_gradient(o, samples, s);
     std::vector<SampleFactors> factors(n);
-    for (size_t i = 0; i < o.requests.size(); ++i) {
-      const size_t r = o.requests[i], views = schedule_[r].views;
-      if (d_pooled_[r].empty()) continue;
+    for (const size_t r : o.differentiated) {
+      const size_t views = schedule_[r].views;
       if (recording) {
         step_ = "backward";
         backbone_.backward(d_pooled_[r], *recording, schedule_.first_row(r, n), workspace_,

@@ -26,10 +26,16 @@ struct SampleResult {
   std::vector<SampleFactors> factors;  // one per objective
 };
 
-// An objective and where its views stand in the schedule.
+// An objective and where its views stand in the schedule. Two of its requests may be one there: a
+// student and a teacher look at the same views.
 struct ScheduledObjective {
   std::unique_ptr<Objective> objective;
-  std::vector<size_t> requests;  // indices into the schedule, in the objective's order
+  struct Request {
+    size_t place;  // in the schedule
+    bool gradient;
+  };
+  std::vector<Request> requests;       // in the objective's order
+  std::vector<size_t> differentiated;  // places with a gradient, each once
 };
 
 struct PreparedSample {

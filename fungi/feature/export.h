@@ -19,8 +19,9 @@ struct Hdf5Options {
 };
 
 // Writes into `folder` (made when missing) and returns the files:
-//   embeddings.h5   embeddings float32 [n, d], targets uint32 [n] (when the rows have labels), ids
-//   (strings) <block>.h5      for every other block: <layer> float32 [n, width]
+//   embeddings.h5   embeddings float32 [n, d], targets uint32 [n] (when the rows have labels; an
+//                   Error when only some have), ids and classes (strings; names of the targets)
+//   <block>.h5      for every other block: <layer> float32 [n, width]
 // Rows are written as the store has them; the attribute unit_rows says whether they all have
 // length 1. The paper's own files hold gradients before normalisation, which a store does not keep.
 // Shards are copied one at a time.

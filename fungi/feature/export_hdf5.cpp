@@ -185,6 +185,10 @@ std::vector<fs::path> export_hdf5(const Store& store, const fs::path& folder,
   fs::create_directories(folder, error);
   if (error) fail("the folder cannot be made: " + error.message(), folder.string());
 
+  // A file whose last bytes the disk refused cannot be closed, and the library, which tries again
+  // at the program's exit, then loops or crashes. All that we open we close ourselves.
+  static const herr_t never_at_exit = H5dont_atexit();
+  static_cast<void>(never_at_exit);
   const Quiet quiet;
   std::vector<fs::path> files;
   const std::string prefix = options.split.empty() ? "" : options.split + "-";
@@ -194,6 +198,7 @@ std::vector<fs::path> export_hdf5(const Store& store, const fs::path& folder,
     output.add_rows(store, block, embedding ? "embeddings" : options.layer);
     if (embedding && targets) output.add_targets(labels);
     if (embedding) output.add_texts("ids", store.ids());
+    if (embedding && !store.classes().empty()) output.add_texts("classes", store.classes());
     files.push_back(output.finish());
   }
   return files;

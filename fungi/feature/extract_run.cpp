@@ -20,18 +20,26 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
                      const std::vector<StoreWork>& plan, const ExtractRun& run) {
   ExtractProgress progress;
   for (const StoreWork& work : plan) progress.total += work.samples.size();
+  const auto tell = [&](size_t done, size_t failed) {
+    if (!run.progress) return;
+    run.progress({progress.saved + done, progress.total, progress.failed + failed, progress.saved});
+  };
+  if (!plan.empty()) tell(0, 0);
   for (const StoreWork& work : plan) {
     if (run.stop && run.stop->load()) break;
-    const StoreRows rows = extractor.extract(dataset, work.samples);
-    writer.put(work, rows);
-    progress.done += work.samples.size();
-    progress.failed += rows.failures.size();
-    if (run.progress) run.progress(progress);
-    if (run.strict && !rows.failures.empty()) {
+    const std::vector<StoreFailure> failures =
+        writer.put(work, extractor.extract(dataset, work.samples, tell));
+    progress.saved += work.samples.size();
+    progress.failed += failures.size();
+    tell(0, 0);
+    for (const StoreFailure& f : failures)
+      if (run.failure) run.failure(dataset.id(work.samples[f.position]), f);
+    if (run.strict && !failures.empty()) {
       writer.finish();
-      const StoreFailure& f = rows.failures.front();
+      const StoreFailure& f = failures.front();
       fail(f.reason, dataset.id(work.samples[f.position]),
-           "without --strict it would be recorded in failed.jsonl and skipped");
+           (f.hint.empty() ? "" : f.hint + "; ") +
+               "without --strict the run goes on: this file is recorded in failed.jsonl");
     }
   }
   return writer.finish();

@@ -1,65 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of everything: decode, views, forward, losses, backward (chunk_worker.cpp), then
-// projection and normalisation here.
+// projection and normalisation here. What objectives need before is in extractor_fit.cpp.
 #include "fungi/feature/extractor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "fungi/feature/chunk_worker.h"
+#include "fungi/feature/extractor_state.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi {
 
-struct Extractor::State {
-  const Backbone& backbone;
-  ExtractorOptions options;
-  Pool& pool;
-  ViewSchedule schedule;
-  std::vector<ScheduledObjective> objectives;
-  std::unique_ptr<Projection> projection;
-  std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
-  Stages own;
-
-  State(const Backbone& b, ExtractorOptions o, Pool& p)
-      : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
-
-  size_t gradient_views(const ScheduledObjective& o) const {
-    size_t views = 0;
-    const auto wanted = o.objective->views();
-    for (size_t i = 0; i < o.requests.size(); ++i)
-      if (wanted[i].gradient) views += schedule[o.requests[i]].views;
-    return views;
-  }
-
-  // Of one sample, until its group is projected.
-  size_t waiting_floats() const {
-    const Architecture& a = backbone.architecture();
-    const size_t per_view = backbone.can_record() ? a.pooled_tokens() : a.tokens();
-    size_t floats = a.embedding_width;
-    for (const ScheduledObjective& o : objectives)
-      floats += projection->rows() +
-                gradient_views(o) * per_view * (backbone.layer_inputs() + backbone.layer_outputs());
-    return floats;
-  }
-
-  void make_workers() {
-    if (!workers.empty()) return;
-    for (unsigned i = 0; i < pool.threads(); ++i)
-      workers.emplace_back(backbone, schedule, options.seed);
-  }
-};
-
 namespace {
-
-// State is stored as a file each: "kl-head-weight" for the tensor "head.weight" of "kl".
-std::string stored_name(const Objective& objective, std::string name) {
-  std::replace(name.begin(), name.end(), '.', '-');
-  return objective.name() + "-" + name;
-}
 
 nlohmann::json to_json(const std::vector<Parameter>& parameters) {
   nlohmann::json out = nlohmann::json::object();
@@ -107,17 +63,28 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
     p.rows = s.options.projection_rows ? s.options.projection_rows
                                        : s.backbone.architecture().embedding_width;
     p.seed = s.options.projection_seed.value_or(s.options.seed);
-    p.matrix = s.options.projection_matrix.copy();
+    p.matrix = std::move(s.options.projection_matrix);
     p.precision = projection_precision(*s.backbone.options().precision);
     s.projection = Projection::make(
         std::move(p),
         {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
   }
   ScheduledObjective o;
-  for (const ViewRequest& request : objective->views())
-    o.requests.push_back(s.schedule.add(request));
+  ViewSchedule schedule = s.schedule;  // changed as a whole: a request may be refused
+  for (const ViewRequest& request : objective->views()) {
+    const size_t place = schedule.add(request);
+    auto& once = o.differentiated;
+    if (request.gradient && std::find(once.begin(), once.end(), place) == once.end())
+      once.push_back(place);
+    o.requests.push_back({place, request.gradient});
+  }
+  if (o.differentiated.empty())
+    fail("the objective asks for no gradient: there is nothing to project", name,
+         "set ViewRequest::gradient for at least one request");
   o.objective = std::move(objective);
   s.objectives.push_back(std::move(o));
+  s.zeros.push_back(0);
+  s.schedule = std::move(schedule);
   s.workers.clear();
 }
 
@@ -146,119 +113,16 @@ std::vector<std::string> Extractor::notes() const {
   for (const ScheduledObjective& o : state_->objectives)
     for (const std::string& note : o.objective->notes())
       all.push_back(o.objective->name() + ": " + note);
+  for (size_t o = 0; o < state_->zeros.size(); ++o)
+    if (const size_t count = state_->zeros[o])
+      all.push_back(fmt::format("{}: the gradient of {} samples is zero, and so are their features",
+                                state_->objectives[o].objective->name(), count));
   return all;
 }
 
 bool Extractor::ready() const {
   return std::all_of(state_->objectives.begin(), state_->objectives.end(),
                      [](const auto& o) { return o.objective->ready(); });
-}
-
-namespace {
-
-// Objectives that look at the same views of the same training samples share those forward passes.
-struct SupportGroup {
-  size_t samples = 0, request = 0;
-  std::vector<Objective*> objectives;
-  std::vector<Matrix<float>> kept;  // per objective
-};
-
-std::vector<SupportGroup> support_groups(std::vector<ScheduledObjective>& objectives,
-                                         ViewSchedule& schedule) {
-  std::vector<SupportGroup> groups;
-  for (ScheduledObjective& o : objectives) {
-    const Support wanted = o.objective->support();
-    if (wanted.samples == 0 || o.objective->ready()) continue;
-    const size_t request = schedule.add(wanted.views);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const SupportGroup& g) {
-      return g.samples == wanted.samples && g.request == request;
-    });
-    if (group == groups.end())
-      group = groups.insert(groups.end(), {wanted.samples, request, {}, {}});
-    group->objectives.push_back(o.objective.get());
-  }
-  return groups;
-}
-
-}  // namespace
-
-void Extractor::fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress) {
-  State& s = *state_;
-  ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
-  std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
-  if (groups.empty()) return;
-  std::vector<ChunkWorker> workers;
-  for (unsigned i = 0; i < s.pool.threads(); ++i)
-    workers.emplace_back(s.backbone, schedule, s.options.seed);
-  for (SupportGroup& group : groups) {
-    const std::vector<uint32_t> chosen =
-        choose_support(support.size(), group.samples, s.options.seed);
-    const size_t views = schedule[group.request].views;
-    for (const Objective* o : group.objectives)
-      group.kept.emplace_back(chosen.size() * views,
-                              o->support_width(s.backbone.architecture().embedding_width));
-    std::vector<uint8_t> good(chosen.size());
-    constexpr size_t kStep = 16;  // progress and interruption between steps
-    for (size_t first = 0; first < chosen.size(); first += kStep) {
-      const size_t count = std::min(kStep, chosen.size() - first);
-      s.pool.parallel_for(count, 1, [&](size_t i, size_t, unsigned worker) {
-        const size_t at = first + i, index = chosen[at];
-        Matrix<float> embeddings;
-        try {
-          const Image image = support.image(index, s.options.decode);
-          const PreparedSample sample{&image, support.id(index)};
-          embeddings = workers[worker].embed_request({&sample, 1}, group.request);
-        } catch (const Error&) {
-          return;  // a broken file is no negative; extraction will report it
-        }
-        for (size_t o = 0; o < group.objectives.size(); ++o)
-          group.objectives[o]->reduce_support(embeddings,
-                                              group.kept[o].view().slice(at * views, views));
-        good[at] = 1;
-      });
-      if (progress) progress(first + count, chosen.size());
-    }
-    const size_t usable = size_t(std::count(good.begin(), good.end(), 1));
-    if (usable == 0)
-      fail(fmt::format("none of the {} support samples could be read", chosen.size()),
-           group.objectives[0]->name(), "check the data set");
-    for (size_t o = 0; o < group.objectives.size(); ++o) {
-      Matrix<float>& kept = group.kept[o];
-      for (size_t i = 0, to = 0; i < chosen.size(); ++i)
-        if (good[i]) std::copy_n(kept.row(i * views), views * kept.cols(), kept.row(views * to++));
-      group.objectives[o]->prepare(kept.view().slice(0, usable * views), views, s.pool);
-    }
-  }
-  for (ChunkWorker& w : workers) s.own.add(w.stages());
-}
-
-std::vector<NamedMatrix> Extractor::state() const {
-  std::vector<NamedMatrix> all;
-  for (const ScheduledObjective& o : state_->objectives)
-    for (NamedMatrix& m : o.objective->state())
-      all.push_back({stored_name(*o.objective, m.name), std::move(m.values)});
-  return all;
-}
-
-void Extractor::restore(const std::vector<NamedMatrix>& state) {
-  std::vector<bool> used(state.size());
-  for (ScheduledObjective& o : state_->objectives) {
-    const std::string prefix = stored_name(*o.objective, "");
-    const std::vector<NamedMatrix> known = o.objective->state();
-    std::vector<NamedMatrix> own;
-    for (size_t i = 0; i < state.size(); ++i) {
-      if (!state[i].name.starts_with(prefix)) continue;
-      std::string name = state[i].name.substr(prefix.size());
-      for (const NamedMatrix& m : known)
-        if (stored_name(*o.objective, m.name) == state[i].name) name = m.name;
-      own.push_back({name, state[i].values.copy()});
-      used[i] = true;
-    }
-    if (!own.empty()) o.objective->restore(own);
-  }
-  for (size_t i = 0; i < state.size(); ++i)
-    if (!used[i])
-      fail(fmt::format("'{}' belongs to none of the objectives", state[i].name), "state");
 }
 
 StoreSpec Extractor::spec() const {
@@ -302,7 +166,45 @@ StoreSpec Extractor::spec() const {
 
 size_t Extractor::shard_size() const { return views_per_sample() > 4 ? 64 : 512; }
 
-StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> samples) {
+void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
+                                 std::span<const size_t> samples, size_t first,
+                                 std::span<SampleResult> results,
+                                 std::span<StoreFailure> failures) {
+  std::vector<Image> images(results.size());
+  std::vector<PreparedSample> prepared;
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const size_t index = samples[first + i];
+    const char* stage = "read";
+    try {
+      const Stages::Scope scope(worker.stages(), "decode");
+      const std::vector<uint8_t> bytes = dataset.read(index);
+      stage = "decode";
+      images[i] = dataset.decode(index, bytes, options.decode);
+    } catch (const Error& e) {
+      failures[i] = {first + i, stage, e.message(), e.hint()};
+      continue;
+    }
+    prepared.push_back({&images[i], dataset.id(index)});
+    positions.push_back(i);
+  }
+  if (prepared.empty()) return;
+  try {
+    std::vector<SampleResult> done = worker.run(prepared, objectives);
+    for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
+  } catch (const Error&) {  // one by one: a picture that cannot be viewed costs no other
+    for (size_t i = 0; i < positions.size(); ++i) {
+      try {
+        results[positions[i]] = std::move(worker.run({&prepared[i], 1}, objectives).front());
+      } catch (const Error& e) {
+        failures[positions[i]] = {first + positions[i], worker.step(), e.message(), e.hint()};
+      }
+    }
+  }
+}
+
+StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> samples,
+                             const std::function<void(size_t, size_t)>& progress) {
   State& s = *state_;
   if (!ready())
     fail("an objective still needs its support samples", "extract",
@@ -315,6 +217,8 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
   const size_t group =
       std::max<size_t>(s.options.waiting_bytes / (4 * s.waiting_floats()), s.pool.threads());
   const size_t most = std::max<size_t>(1, s.backbone.preferred_batch() / views_per_sample());
+  std::mutex counting;
+  size_t done = 0, failed = 0;
   for (size_t first = 0; first < samples.size(); first += group) {
     const size_t count = std::min(group, samples.size() - first);
     std::vector<SampleResult> results(count);
@@ -323,38 +227,14 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     const size_t chunks = round_up((count + most - 1) / most, s.pool.threads());
     s.pool.parallel_for(chunks, 1, [&](size_t c, size_t, unsigned w) {
       const size_t begin = count * c / chunks, end = count * (c + 1) / chunks;
-      ChunkWorker& worker = s.workers[w];
-      std::vector<Image> images(end - begin);
-      std::vector<PreparedSample> prepared;
-      std::vector<size_t> positions;
-      for (size_t i = begin; i < end; ++i) {
-        const size_t index = samples[first + i];
-        const char* stage = "read";
-        try {
-          const Stages::Scope scope(worker.stages(), "decode");
-          const std::vector<uint8_t> bytes = dataset.read(index);
-          stage = "decode";
-          images[i - begin] = dataset.decode(index, bytes, s.options.decode);
-        } catch (const Error& e) {
-          failures[i] = {first + i, stage, e.message()};
-          continue;
-        }
-        prepared.push_back({&images[i - begin], dataset.id(index)});
-        positions.push_back(i);
-      }
-      if (prepared.empty()) return;
-      try {
-        std::vector<SampleResult> done = worker.run(prepared, s.objectives);
-        for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
-      } catch (const Error&) {  // one by one: a picture that cannot be viewed costs no other
-        for (size_t i = 0; i < positions.size(); ++i) {
-          try {
-            results[positions[i]] = std::move(worker.run({&prepared[i], 1}, s.objectives).front());
-          } catch (const Error& e) {
-            failures[positions[i]] = {first + positions[i], worker.step(), e.message()};
-          }
-        }
-      }
+      s.run_chunk(s.workers[w], dataset, samples, first + begin,
+                  std::span(results).subspan(begin, end - begin),
+                  std::span(failures).subspan(begin, end - begin));
+      if (!progress || begin == end) return;
+      const std::lock_guard lock(counting);
+      done += end - begin;
+      for (size_t i = begin; i < end; ++i) failed += !failures[i].stage.empty();
+      progress(done, failed);
     });
 
     std::vector<size_t> good;
@@ -374,7 +254,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
       Matrix<float> y(good.size(), s.projection->rows());
       s.projection->project(factors, y, s.pool);
       for (size_t i = 0; i < good.size(); ++i) {
-        normalise({y.row(i), y.cols()});
+        s.zeros[o] += normalise({y.row(i), y.cols()}) == 0;
         std::copy_n(y.row(i), y.cols(), out.blocks[1 + o].row(first + good[i]));
         if (!s.options.keep_factors) continue;
         const size_t at = 1 + s.objectives.size() + 2 * o;

@@ -4,9 +4,8 @@
 // features depend on the settings, the seed, its id and its bytes alone.
 //
 //   Extractor extractor(backbone, {.objectives = {"kl", "dino"}}, pool);
-//   extractor.fit(train);                          // negatives and clusters, where an objective
-//   wants them extract_to_store(extractor, train, writer);    // or extract() for a few samples in
-//   memory
+//   extractor.fit(train);  // negatives and clusters, where an objective wants them
+//   extract_to_store(extractor, train, writer);  // or extract() for a few samples in memory
 #pragma once
 
 #include <atomic>
@@ -57,11 +56,15 @@ class Extractor {
   std::vector<StoreBlock> blocks()
       const;                        // embedding first, then one per objective, then kept factors
   size_t views_per_sample() const;  // forward passes, shared ones counted once
-  std::vector<std::string> notes() const;  // what the user should know about the objectives
+  // What the user should know about the objectives, and about the samples extracted so far.
+  std::vector<std::string> notes() const;
 
   bool ready() const;  // false: fit() or restore() must come first
-  // Calls progress(done, total) from time to time, from this thread.
-  void fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress = {});
+  // Calls progress(done, total) after each sample, from any thread of the pool, one at a time. Once
+  // *stop is set no further sample is begun, and the answer is false: call it again to have the
+  // objectives ready.
+  bool fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress = {},
+           const std::atomic<bool>* stop = nullptr);
   std::vector<NamedMatrix> state() const;  // "<objective>-<name>"
   void restore(const std::vector<NamedMatrix>& state);
 
@@ -70,7 +73,9 @@ class Extractor {
   size_t shard_size() const;  // samples worth losing to a kill: fewer when each costs many views
 
   // The rows of some samples of a data set, in their order; failures are reported, not thrown.
-  StoreRows extract(const Dataset& dataset, std::span<const size_t> samples);
+  // Calls progress(done, failed) as samples leave the backbone, as fit() does.
+  StoreRows extract(const Dataset& dataset, std::span<const size_t> samples,
+                    const std::function<void(size_t, size_t)>& progress = {});
 
   Stages stages() const;  // time spent so far, over all threads
 
@@ -81,13 +86,16 @@ class Extractor {
 
 struct ExtractProgress {
   size_t done = 0, total = 0, failed = 0;  // samples of this run
+  size_t saved = 0;                        // of those done: in shards that are written
 };
 
 struct ExtractRun {
-  std::function<void(const ExtractProgress&)> progress;
+  std::function<void(const ExtractProgress&)> progress;  // from any thread, one call at a time
+  // Each failure that was recorded, with the sample's id.
+  std::function<void(const std::string&, const StoreFailure&)> failure;
   const std::atomic<bool>* stop =
       nullptr;  // set from a signal handler: the shard at hand is finished, then all is saved
-  bool strict = false;  // the first failure is an Error, after the shard is saved
+  bool strict = false;  // the first failure is an Error, after its shard is saved
 };
 
 // Computes what the writer's plan still wants. The result says whether all is there.

@@ -33,8 +33,7 @@ void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
     if (rows.empty())
       store.read(blocks, true, first, part);
     else
-      for (size_t i = 0; i < part.rows(); ++i)
-        store.read(blocks, true, rows[first + i], part.view().slice(i, 1));
+      store.read(blocks, true, rows.subspan(first, part.rows()), part);
     visit(first, std::move(part));
   }
 }

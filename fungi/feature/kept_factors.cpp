@@ -12,8 +12,6 @@
 namespace fungi {
 namespace {
 
-constexpr std::string_view kMark = "_factors_";
-
 // The layer's shape, from what the manifest says about the architecture.
 LayerShape layer_of(const Store& store) {
   const StoreSpec& spec = store.manifest().spec;
@@ -54,14 +52,6 @@ size_t width_of(const StoreSpec& spec, const std::string& name) {
 }
 
 }  // namespace
-
-bool is_factor_block(std::string_view block) {
-  return block.ends_with(factor_block("", 'a')) || block.ends_with(factor_block("", 'b'));
-}
-
-std::string factor_block(std::string_view objective, char which) {
-  return fmt::format("{}{}{}", objective, kMark, which);
-}
 
 std::vector<std::string> gradient_blocks(const StoreSpec& spec) {
   std::vector<std::string> names = feature_names(spec);

@@ -13,10 +13,6 @@
 
 namespace fungi {
 
-// "<objective>_factors_b" and "<objective>_factors_a": blocks that are no features by themselves.
-bool is_factor_block(std::string_view block);
-std::string factor_block(std::string_view objective, char which);
-
 // Blocks that are neither the embedding nor factors, in the order of the store.
 std::vector<std::string> gradient_blocks(const StoreSpec& spec);
 

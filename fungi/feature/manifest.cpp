@@ -72,6 +72,37 @@ Json identity(const StoreSpec& spec) {
           {"blocks", std::move(blocks)}};
 }
 
+// The part of it that decides what the given blocks hold. How many digits are kept is no other
+// treatment, nor is what happens to files that are cut off.
+Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::string>& blocks,
+                        bool projected) {
+  const StoreSpec& spec = manifest.spec;
+  Json settings = object_from(spec.settings, "settings"), widths = Json::object(),
+       objectives = Json::object(), state = Json::object();
+  const Json all = settings.value("objectives", Json::object());
+  bool gradients = false;
+  for (const std::string& name : blocks) {
+    const bool gradient = name != "embedding";
+    const std::string objective(factors_of(name).empty() ? name : factors_of(name));
+    gradients = gradients || gradient;
+    for (const StoreBlock& block : spec.blocks)
+      if (block.name == name && (projected || !gradient)) widths[name] = block.width;
+    if (all.contains(objective)) objectives[objective] = all[objective];
+    for (const StoreState& array : manifest.state)
+      if (array.name.starts_with(objective + "-")) state[array.name] = array.checksum;
+  }
+  settings.erase("allow_truncated");
+  settings["objectives"] = std::move(objectives);
+  if (!gradients)
+    for (const char* key : {"seed", "preset", "layer", "layer_input"}) settings.erase(key);
+  if (!gradients || !projected) settings.erase("projection");
+  return {{"precision", spec.precision},
+          {"model", {{"sha256", spec.model_sha256}}},
+          {"settings", std::move(settings)},
+          {"blocks", std::move(widths)},
+          {"state", std::move(state)}};
+}
+
 // parse_manifest reads a file that anybody may have touched: a missing or mistyped field is an
 // Error, not a crash.
 template <class T>
@@ -132,10 +163,21 @@ size_t StoreManifest::rows() const {
   return sum;
 }
 
+std::string factor_block(std::string_view objective, char which) {
+  return fmt::format("{}_factors_{}", objective, which);
+}
+
+std::string_view factors_of(std::string_view block) {
+  for (const char which : {'a', 'b'})
+    if (const std::string mark = factor_block("", which); block.ends_with(mark))
+      return block.substr(0, block.size() - mark.size());
+  return {};
+}
+
 std::vector<std::string> feature_names(const StoreSpec& spec) {
   std::vector<std::string> names;
   for (const StoreBlock& block : spec.blocks)
-    if (block.name.find("_factors_") == std::string::npos) names.push_back(block.name);
+    if (factors_of(block.name).empty()) names.push_back(block.name);
   return names;
 }
 
@@ -253,6 +295,17 @@ void require_same(const StoreSpec& expected, const StoreSpec& found, const std::
                   const std::string& hint) {
   if (const auto d = first_difference(identity(expected), identity(found), "")) {
     fail(fmt::format("the setting '{}' differs: the store has {}, this run has {}", d->path,
+                     d->expected, d->found),
+         place, hint);
+  }
+}
+
+void require_comparable(const StoreManifest& expected, const StoreManifest& found,
+                        const std::vector<std::string>& blocks, bool projected,
+                        const std::string& place, const std::string& hint) {
+  if (const auto d = first_difference(identity_of_blocks(expected, blocks, projected),
+                                      identity_of_blocks(found, blocks, projected), "")) {
+    fail(fmt::format("its rows cannot be compared: '{}' should be {}, but is {}", d->path,
                      d->expected, d->found),
          place, hint);
   }

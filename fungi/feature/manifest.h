@@ -72,6 +72,12 @@ struct StoreManifest {
   size_t rows() const;
 };
 
+// Kept factors of an objective's gradient are two blocks that are no features by themselves:
+// "<objective>_factors_b" and "<objective>_factors_a".
+std::string factor_block(std::string_view objective, char which);
+// The objective whose factors a block holds; empty for any other block.
+std::string_view factors_of(std::string_view block);
+
 // Names of the blocks that are features: all but kept factors.
 std::vector<std::string> feature_names(const StoreSpec& spec);
 
@@ -86,5 +92,12 @@ void require_state_name(const std::string& name);  // the same rules as for bloc
 // store at `place` holds).
 void require_same(const StoreSpec& expected, const StoreSpec& found, const std::string& place,
                   const std::string& hint);
+
+// Error unless rows of these blocks mean the same in both stores: the same model, precision and
+// preprocessing, and for gradients the same objective, state (heads, negatives), layer and, where
+// they are compared as they are stored, projection. What only other blocks depend on may differ.
+void require_comparable(const StoreManifest& expected, const StoreManifest& found,
+                        const std::vector<std::string>& blocks, bool projected,
+                        const std::string& place, const std::string& hint);
 
 }  // namespace fungi

@@ -66,7 +66,7 @@ class Reprojection {
       fail("the store holds the embedding alone: there is no gradient to project",
            from.folder().string(), "extract again with --objectives and --keep-factors");
     for (const StoreBlock& block : old.blocks)
-      if (block.name == "embedding" || (options.keep_factors && is_factor_block(block.name)))
+      if (block.name == "embedding" || (options.keep_factors && !factors_of(block.name).empty()))
         copied_.push_back(block);
     FUNGI_ASSERT(!copied_.empty() && copied_.front().name == "embedding");
     Json settings = store::parse(old.settings, from.folder().string());
@@ -102,7 +102,7 @@ class Reprojection {
     std::vector<size_t> positions, wanted;  // in the work, in the store
     for (size_t p = 0; p < work.samples.size(); ++p) {
       if (const Store::Failed* f = samples.failed[work.samples[p]]) {
-        out.failures.push_back({p, f->stage, f->reason});
+        out.failures.push_back({p, f->stage, f->reason, f->hint});
       } else {
         positions.push_back(p);
         wanted.push_back(samples.row[work.samples[p]]);
@@ -172,7 +172,7 @@ StoreTotals project_store(const Store& from, const std::filesystem::path& folder
     if (run.stop && run.stop->load()) break;
     const StoreRows rows = reprojection.rows(samples, work, pool);
     writer.put(work, rows);
-    progress.done += work.samples.size();
+    progress.saved = progress.done += work.samples.size();
     progress.failed += rows.failures.size();
     if (run.progress) run.progress(progress);
   }

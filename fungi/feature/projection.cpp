@@ -17,6 +17,7 @@ constexpr ProjectionKind kKinds[] = {ProjectionKind::sign,     ProjectionKind::s
                                      ProjectionKind::gaussian, ProjectionKind::sparse,
                                      ProjectionKind::factored, ProjectionKind::matrix,
                                      ProjectionKind::none};
+constexpr size_t kMostRows = size_t{1} << 24;  // more would not be smaller than any gradient
 
 }  // namespace
 
@@ -67,8 +68,9 @@ std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const La
            "projection",
            fmt::format("the gradient of a {}x{} layer {} bias has {} entries", layer.outputs,
                        layer.inputs, layer.bias ? "with" : "without", layer.gradient_length()));
-  } else if (options.kind != ProjectionKind::none && options.rows == 0) {
-    fail("the number of rows must be above 0", "projection",
+  } else if (options.kind != ProjectionKind::none &&
+             (options.rows == 0 || options.rows > kMostRows)) {
+    fail(fmt::format("expected 1 to {} rows, found {}", kMostRows, options.rows), "projection",
          "the embedding width is the usual choice");
   }
   // A user's matrix is too large to be kept with a store: its sum is, so that another one is

@@ -52,10 +52,10 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
 }
 
 void Reduction::require_fits(const Store& other) const {
-  StoreSpec spec = other.manifest().spec;
-  spec.type = origin_.spec.type;  // how many digits are kept is no other treatment
-  require_same(origin_.spec, spec, other.folder().string(),
-               "extract it with --like the store that the vectors were fitted on");
+  std::vector<std::string> names;
+  for (const StoreBlock& b : blocks_) names.push_back(b.name);
+  require_comparable(origin_, other.manifest(), names, true, other.folder().string(),
+                     "extract it with --like the store that the vectors were fitted on");
 }
 
 Matrix<float> Reduction::apply(Matrix<float> joined, Pool& pool) const {

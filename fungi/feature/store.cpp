@@ -176,6 +176,19 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
   }
 }
 
+void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
+                 std::span<const size_t> wanted, View<float> out) const {
+  FUNGI_ASSERT(out.rows == wanted.size());
+  size_t column = 0;
+  for (const StoreBlock& block : blocks) {
+    Matrix<float> part = gather(block.name, wanted);
+    if (normalise) store::normalise_rows(part);
+    for (size_t i = 0; i < part.rows(); ++i)
+      std::copy_n(part.row(i), block.width, out.row(i) + column);
+    column += block.width;
+  }
+}
+
 FeatureSet Store::load(std::string_view features, bool normalise) const {
   FeatureSet set{ids(), labels(), classes(), select(features), {}};
   size_t width = 0;
@@ -226,7 +239,7 @@ std::vector<Store::Failed> Store::failed() const {
   std::vector<Failed> list;
   for (store::FailedSample& sample : store::read_failed(state_->file(store::kFailed))) {
     list.push_back({std::move(sample.id), std::move(sample.stage), std::move(sample.reason),
-                    std::move(sample.key)});
+                    std::move(sample.hint), std::move(sample.key)});
   }
   return list;
 }

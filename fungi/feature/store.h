@@ -55,6 +55,9 @@ class Store {
   // concatenation is not normalised again.
   void read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
             View<float> out) const;
+  // The same for rows by number; cheapest in ascending order.
+  void read(const std::vector<StoreBlock>& blocks, bool normalise, std::span<const size_t> rows,
+            View<float> out) const;
 
   // Rows by number, of one block, as stored; cheapest in ascending order.
   Matrix<float> gather(std::string_view block, std::span<const size_t> rows) const;
@@ -76,7 +79,7 @@ class Store {
   Matrix<float> state(std::string_view name) const;  // checked against the manifest
 
   struct Failed {
-    std::string id, stage, reason, key;
+    std::string id, stage, reason, hint, key;
   };
   std::vector<Failed> failed() const;  // samples that are no rows, in the order of the data set
 
@@ -94,6 +97,9 @@ std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const
 std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const Store& other,
                                   bool allow_unknown = false);
 
+// Error naming the first row without a label, and what to do; for whoever counts classes.
+void require_labels(const Store& store);
+
 // What `fungi info STORE` says. Works on unfinished stores, too.
 struct StoreInfo {
   StoreManifest manifest;
@@ -106,7 +112,7 @@ struct StoreInfo {
   };
   std::vector<Row> first_rows;
   struct Failed {
-    std::string id, stage, reason;
+    std::string id, stage, reason, hint;
   };
   std::vector<Failed> first_failed;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fungi/base/error.h"
+#include "fungi/checkpoint/tensor_type.h"
 #include "fungi/feature/store.h"
 #include "fungi/feature/store_shards.h"
 #include "fungi/feature/store_text.h"
@@ -42,14 +43,15 @@ StoreInfo describe_store(const fs::path& folder, size_t first_rows) {
   }
   for (const auto& sample : store::read_failed(folder / store::kFailed)) {
     if (info.first_failed.size() == first_rows) break;
-    info.first_failed.push_back({sample.id, sample.stage, sample.reason});
+    info.first_failed.push_back({sample.id, sample.stage, sample.reason, sample.hint});
   }
   return info;
 }
 
 std::string to_text(const StoreInfo& info) {
   const StoreManifest& m = info.manifest;
-  std::string text = fmt::format("{}: {} rows", info.folder, m.rows());
+  // Names are bytes that somebody else chose: none may steer the terminal.
+  std::string text = fmt::format("{}: {} rows", printable(info.folder), m.rows());
   if (m.failed > 0) text += fmt::format(", {} failed", m.failed);
   text += fmt::format(" of {} samples, {}\n", m.samples, size_text(info.bytes));
   if (!m.complete) text += "not finished: repeat the extraction to go on\n";
@@ -73,13 +75,15 @@ std::string to_text(const StoreInfo& info) {
   if (!info.first_rows.empty()) text += "first rows\n";
   for (size_t i = 0; i < info.first_rows.size(); ++i) {
     const auto& row = info.first_rows[i];
-    text += fmt::format("  {}  {}", i, row.id);
-    if (row.label >= 0) text += fmt::format("  {} ({})", row.label, row.class_name);
+    text += fmt::format("  {}  {}", i, printable(row.id));
+    if (row.label >= 0) text += fmt::format("  {} ({})", row.label, printable(row.class_name));
     text += "\n";
   }
   if (!info.first_failed.empty()) text += "failed\n";
   for (const auto& failed : info.first_failed) {
-    text += fmt::format("  {}  {}: {}\n", failed.id, failed.stage, failed.reason);
+    text +=
+        fmt::format("  {}  {}: {}\n", printable(failed.id), failed.stage, printable(failed.reason));
+    if (!failed.hint.empty()) text += fmt::format("      hint: {}\n", printable(failed.hint));
   }
   return text;
 }
@@ -99,9 +103,11 @@ std::string to_json(const StoreInfo& info) {
     rows.push_back(std::move(line));
   }
   for (const auto& sample : info.first_failed) {
-    failed.push_back({{"id", store::to_json_string(sample.id)},
-                      {"stage", store::to_json_string(sample.stage)},
-                      {"reason", store::to_json_string(sample.reason)}});
+    Json line = {{"id", store::to_json_string(sample.id)},
+                 {"stage", store::to_json_string(sample.stage)},
+                 {"reason", store::to_json_string(sample.reason)}};
+    if (!sample.hint.empty()) line["hint"] = store::to_json_string(sample.hint);
+    failed.push_back(std::move(line));
   }
   json["first_rows"] = std::move(rows);
   json["first_failed"] = std::move(failed);

@@ -3,6 +3,7 @@
 // numbers alone do not tell.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "fungi/base/error.h"
@@ -11,13 +12,22 @@
 namespace fungi {
 namespace {
 
+constexpr char kNoLabels[] = "extract a folder with one folder per class, or a list with labels";
+
 std::vector<int64_t> align(const std::vector<std::string>& classes,
                            const std::vector<int64_t>& labels,
                            const std::vector<std::string>& other, bool allow_unknown,
                            const std::string& place) {
-  if (classes.empty() != other.empty()) {
-    fail("one data set has class names and the other only numbers", place,
-         "extract both with class names, or both without");
+  constexpr char kBoth[] = "extract both with class names, or both without";
+  const bool labelled =
+      std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  if (!classes.empty() && other.empty()) {
+    if (!labelled) fail("expected labels, found none", place, kNoLabels);
+    fail("the labels are only numbers, those of the training data have class names", place, kBoth);
+  }
+  if (classes.empty() && !other.empty()) {
+    fail("the labels have class names, the training data has no labels or only numbers", place,
+         kBoth);
   }
   if (classes.empty()) return labels;
   std::unordered_map<std::string, int64_t> number;
@@ -41,6 +51,22 @@ std::vector<int64_t> align(const std::vector<std::string>& classes,
 }
 
 }  // namespace
+
+void require_labels(const Store& store) {
+  const std::vector<int64_t>& labels = store.labels();
+  const auto first = std::find_if(labels.begin(), labels.end(), [](int64_t l) { return l < 0; });
+  if (first == labels.end()) return;
+  const size_t missing =
+      size_t(std::count_if(first, labels.end(), [](int64_t l) { return l < 0; }));
+  if (missing == labels.size()) {
+    fail("expected labels, found none", store.folder().string(), kNoLabels);
+  }
+  fail(fmt::format("expected a label for every row, {} of {} have none, e.g. '{}'", missing,
+                   labels.size(), store.ids()[size_t(first - labels.begin())]),
+       store.folder().string(),
+       "pictures beside the class folders have none: repeat the extraction with --kind classes "
+       "--prune; in a list, label every row");
+}
 
 std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const FeatureSet& other,
                                   bool allow_unknown) {

@@ -29,7 +29,7 @@ template <class Use>
 void for_each_whole_shard(const store::Files& files, const store::Path& folder,
                           const StoreSpec& spec, const Use& use) {
   for (size_t shard : store::list_shards(folder)) {
-    std::vector<Row> rows = store::read_rows(folder / store::rows_file(shard));
+    std::vector<Row> rows = store::read_rows(folder / store::rows_file(shard), true);
     if (store::shard_is_whole(folder, spec, shard, rows.size())) {
       use(shard, std::move(rows));
     } else {
@@ -40,24 +40,20 @@ void for_each_whole_shard(const store::Files& files, const store::Path& folder,
   }
 }
 
-void require_no_lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
-                          const std::string& place) {
-  if (loose.empty()) return;
+// Rows of samples that are no more.
+size_t lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
+                 std::string& example) {
+  if (loose.empty()) return 0;
   std::unordered_set<std::string_view> wanted;
   for (const StoreSample& sample : layout.samples) wanted.insert(sample.id);
   size_t lost = 0;
-  std::string example;
   for (const Loose& shard : loose) {
     for (const Row& row : shard.rows) {
       if (wanted.contains(row.id)) continue;
       if (lost++ == 0) example = row.id;
     }
   }
-  if (lost > 0) {
-    fail(fmt::format("the store holds {} samples that the data set no longer has, e.g. '{}'", lost,
-                     example),
-         place, "--prune drops them; or write to another folder");
-  }
+  return lost;
 }
 
 }  // namespace
@@ -90,15 +86,22 @@ void StoreWriter::State::find_shards() {
       loose.push_back({shard, std::move(rows)});
     }
   });
-  if (!options.prune) require_no_lost_rows(layout, loose, folder.string());
+  std::string example;
+  dropped = lost_rows(layout, loose, example);
+  if (dropped > 0 && !options.prune) {
+    fail(fmt::format("the store holds {} samples that are not among the {} asked for, e.g. '{}'",
+                     dropped, layout.samples.size(), example),
+         folder.string(), options.prune_hint);
+  }
   for (const Loose& shard : loose) sources.add(folder, shard.shard, shard.rows);
   if (!loose.empty()) target = store::next_update(folder);
 
   // An unfinished rewrite is gone on with if all that it holds still fits; its rows are used in any
   // case.
   for (const store::Path& update : store::list_updates(folder)) {
-    for (auto& sample : store::read_failed(update / store::kFailed))
-      failures.add(std::move(sample));
+    if (!options.retry_failed)
+      for (auto& sample : store::read_failed(update / store::kFailed))
+        failures.add(std::move(sample));
     std::vector<Loose> fitting;
     bool fits = true;
     for_each_whole_shard(files, update, spec, [&](size_t shard, std::vector<Row> rows) {
@@ -122,6 +125,7 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   if (!layout.samples.empty()) fail("plan() was called twice", "store writer");
   layout = {std::move(samples), std::move(classes), options.shard_size};
   layout.require_valid();
+  layout.number_classes_after(like_classes);
   find_shards();
 
   std::vector<StoreWork> works;

@@ -61,6 +61,7 @@ std::vector<FailedSample> judge(const StoreSpec& spec, const store::Layout& layo
   for (const StoreFailure& failure : rows.failures) {
     verdicts[failure.position].stage = failure.stage.empty() ? "extract" : failure.stage;
     verdicts[failure.position].reason = failure.reason;
+    verdicts[failure.position].hint = failure.hint;
   }
   for (size_t p = 0; p < verdicts.size(); ++p) {
     const StoreSample& sample = layout.samples[work.samples[p]];
@@ -81,7 +82,8 @@ struct Piece {
 
 }  // namespace
 
-void StoreWriter::State::write_shard(size_t shard, const StoreWork& work, const StoreRows& rows) {
+std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const StoreWork& work,
+                                                          const StoreRows& rows) {
   std::vector<FailedSample> verdicts = judge(spec, layout, work, rows);
   std::vector<Piece> pieces;
   std::vector<size_t> failed_now;
@@ -122,15 +124,19 @@ void StoreWriter::State::write_shard(size_t shard, const StoreWork& work, const 
   if (!failed_text.empty()) files.append(target / store::kFailed, failed_text);
   files.write(target / store::rows_file(shard), rows_text);
 
-  for (FailedSample& verdict : verdicts) {
-    if (!verdict.stage.empty()) failures.add(std::move(verdict));
+  std::vector<StoreFailure> recorded;
+  for (size_t p = 0; p < verdicts.size(); ++p) {
+    if (verdicts[p].stage.empty()) continue;
+    recorded.push_back({p, verdicts[p].stage, verdicts[p].reason, verdicts[p].hint});
+    failures.add(std::move(verdicts[p]));
   }
   for (size_t i : failed_now) failed[i] = true;
   shard_rows[shard] = pieces.size();
   to_compute[shard] = 0;
+  return recorded;
 }
 
-void StoreWriter::State::put(const StoreWork& work, const StoreRows& rows) {
+std::vector<StoreFailure> StoreWriter::State::put(const StoreWork& work, const StoreRows& rows) {
   if (work.shard >= shard_rows.size() || shard_rows[work.shard] ||
       work.samples.size() != to_compute[work.shard]) {
     fail(fmt::format("shard {} is not among those that plan() asked for, or was put already",
@@ -139,7 +145,7 @@ void StoreWriter::State::put(const StoreWork& work, const StoreRows& rows) {
   }
   if (options.dry_run) fail("nothing can be put in a dry run", "store writer");
   require_shapes(spec, work, rows);
-  write_shard(work.shard, work, rows);
+  return write_shard(work.shard, work, rows);
 }
 
 }  // namespace fungi

@@ -17,6 +17,23 @@ Row Layout::row(size_t sample, const std::string& stored_key) const {
   return row;
 }
 
+void Layout::number_classes_after(const std::vector<std::string>& first) {
+  if (first.empty() || classes.empty()) return;  // bare numbers mean what they mean
+  std::vector<std::string> all = first;
+  std::unordered_map<std::string, int64_t> numbers;
+  for (size_t i = 0; i < all.size(); ++i) numbers.emplace(all[i], static_cast<int64_t>(i));
+  std::vector<int64_t> translated;
+  for (std::string& name : classes) {
+    const auto [at, added] = numbers.emplace(name, static_cast<int64_t>(all.size()));
+    translated.push_back(at->second);
+    if (added) all.push_back(std::move(name));
+  }
+  for (StoreSample& sample : samples) {
+    if (sample.label >= 0) sample.label = translated[static_cast<size_t>(sample.label)];
+  }
+  classes = std::move(all);
+}
+
 void Layout::require_valid() const {
   if (samples.empty()) fail("the data set holds no samples", "data set");
   if (shards() > kMaxShards) {

@@ -21,11 +21,17 @@ struct Layout {
   std::vector<std::string> classes;
   size_t shard_size = 1;
 
-  size_t shards() const { return (samples.size() + shard_size - 1) / shard_size; }
+  // Nothing here may overflow, however large a shard may be.
+  size_t shards() const { return samples.size() / shard_size + (samples.size() % shard_size != 0); }
   size_t first(size_t shard) const { return shard * shard_size; }
-  size_t last(size_t shard) const { return std::min(samples.size(), (shard + 1) * shard_size); }
+  size_t last(size_t shard) const {
+    return first(shard) + std::min(shard_size, samples.size() - first(shard));
+  }
   // What its line in the rows file says; a sample without a key keeps the one stored before.
   Row row(size_t sample, const std::string& stored_key) const;
+
+  // Labels by class name in the numbers of `first`, whose classes come first; the others follow.
+  void number_classes_after(const std::vector<std::string>& first);
 
   // Error: no samples, an id twice or empty, a label without class, too many shards.
   void require_valid() const;
@@ -81,9 +87,10 @@ struct StoreWriter::State {
   StoreOptions options;
   store::Files files;
   store::Lock lock;
-  StoreManifest manifest;          // the folder's own, as it stands on disk
-  std::vector<StoreState> arrays;  // state: the manifest's, or what was put before plan()
-  StoreOrigin origin;              // of this run
+  StoreManifest manifest;                 // the folder's own, as it stands on disk
+  std::vector<StoreState> arrays;         // state: the manifest's, or what was put before plan()
+  StoreOrigin origin;                     // of this run
+  std::vector<std::string> like_classes;  // of options.like
 
   // From plan() on.
   store::Layout layout;
@@ -93,6 +100,7 @@ struct StoreWriter::State {
   std::vector<size_t> to_compute;                 // by shard: how many samples
   store::Failures failures;
   store::Sources sources;
+  size_t dropped = 0;  // rows that have left the data set
 
   bool in_place() const { return target == folder; }
 
@@ -102,8 +110,8 @@ struct StoreWriter::State {
                               std::vector<std::string> classes);  // store_plan.cpp
   void find_shards();  // fills shard_rows, sources, failures, target
   void mark_shard(size_t shard, const std::vector<store::Row>& rows);
-  void put(const StoreWork& work, const StoreRows& rows);  // store_put.cpp
-  void write_shard(size_t shard, const StoreWork& work, const StoreRows& rows);
+  std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);  // store_put.cpp
+  std::vector<StoreFailure> write_shard(size_t shard, const StoreWork& work, const StoreRows& rows);
   StoreManifest current_manifest() const;  // store_finish.cpp
   StoreTotals finish();
 };

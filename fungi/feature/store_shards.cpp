@@ -87,9 +87,9 @@ std::string row_line(const Row& row) {
   return dump(json) + "\n";
 }
 
-std::vector<Row> read_rows(const Path& file) {
+std::vector<Row> read_rows(const Path& file, bool torn) {
   std::vector<Row> rows;
-  for_each_line(file, /*torn=*/false, [&](const Json& json, const std::string& place) {
+  for_each_line(file, torn, [&](const Json& json, const std::string& place) {
     Row row;
     row.id = text_of(json, "id", place, true);
     if (const auto label = json.find("label"); label != json.end()) {
@@ -107,6 +107,7 @@ std::string failed_line(const FailedSample& sample) {
   Json json = {{"id", to_json_string(sample.id)},
                {"stage", to_json_string(sample.stage)},
                {"reason", to_json_string(sample.reason)}};
+  if (!sample.hint.empty()) json["hint"] = to_json_string(sample.hint);
   if (!sample.key.empty()) json["key"] = to_json_string(sample.key);
   return dump(json) + "\n";
 }
@@ -116,7 +117,8 @@ std::vector<FailedSample> read_failed(const Path& file) {
   if (!std::filesystem::exists(file)) return failed;
   for_each_line(file, /*torn=*/true, [&](const Json& json, const std::string& place) {
     failed.push_back({text_of(json, "id", place, true), text_of(json, "stage", place, true),
-                      text_of(json, "reason", place, true), text_of(json, "key", place, false)});
+                      text_of(json, "reason", place, true), text_of(json, "hint", place, false),
+                      text_of(json, "key", place, false)});
   });
   return failed;
 }

@@ -40,10 +40,11 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 std::string row_line(const Row& row);
-std::vector<Row> read_rows(const Path& file);
+// torn: a last line without its end, as a power failure may leave it, is no line.
+std::vector<Row> read_rows(const Path& file, bool torn = false);
 
 struct FailedSample {
-  std::string id, stage, reason, key;
+  std::string id, stage, reason, hint, key;
 };
 std::string failed_line(const FailedSample& sample);
 // A last line without its end was cut by a kill and is left out. No file: no failures.

@@ -67,13 +67,19 @@ void StoreWriter::State::open() {
   if (fs::exists(folder) && !fs::is_directory(folder)) {
     fail("expected a folder, found a file", folder.string(), "choose another name for the store");
   }
+  const fs::path own_manifest = folder / store::kManifest;
+  // Looked at before the lock, which would stay behind in a folder of somebody else.
+  if (fs::exists(own_manifest))
+    read_manifest(folder);
+  else if (fs::exists(folder))
+    require_free(folder);
   if (options.dry_run) {
     require_writable(folder);
   } else {
     files.make_folder(folder);
     lock = store::Lock(folder / store::kLock);
   }
-  if (fs::exists(folder / store::kManifest)) {
+  if (fs::exists(own_manifest)) {
     manifest = read_manifest(folder);
     if (options.overwrite) {
       if (!options.dry_run) store::empty_store(files, folder, manifest);
@@ -140,11 +146,20 @@ StoreWriter::StoreWriter(fs::path folder, StoreSpec spec, StoreOptions options)
   StoreManifest followed;
   if (!s.options.like.empty()) {  // looked at first: a refusal must not leave an empty store behind
     const std::string place = s.options.like.string();
+    std::error_code ignored;  // what does not exist is no store, and another folder
+    if (!fs::is_regular_file(s.options.like / store::kManifest, ignored)) {
+      fail("expected a feature store to follow, found no manifest.json", place,
+           "--like wants a folder that 'fungi extract' wrote");
+    }
+    if (fs::equivalent(s.options.like, s.folder, ignored)) {
+      fail("a store cannot follow itself", place, "write to another folder, or omit --like");
+    }
     followed = read_manifest(s.options.like);
     require_same(followed.spec, s.spec, place, "repeat the settings of that store, or omit --like");
     if (!followed.planned) {
       fail("the store to be followed has no state yet", place, "finish its extraction first");
     }
+    s.like_classes = followed.classes;
   }
   store::guarded([&] {
     s.open();
@@ -198,9 +213,11 @@ std::vector<StoreWork> StoreWriter::plan(std::vector<StoreSample> samples,
   return store::guarded([&] { return state_->plan(std::move(samples), std::move(classes)); });
 }
 
-void StoreWriter::put(const StoreWork& work, const StoreRows& rows) {
-  store::guarded([&] { state_->put(work, rows); });
+std::vector<StoreFailure> StoreWriter::put(const StoreWork& work, const StoreRows& rows) {
+  return store::guarded([&] { return state_->put(work, rows); });
 }
+
+size_t StoreWriter::dropped() const { return state_->dropped; }
 
 StoreTotals StoreWriter::finish() {
   return store::guarded([&] { return state_->finish(); });

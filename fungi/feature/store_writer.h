@@ -33,9 +33,12 @@ struct StoreOptions {
   size_t shard_size = 512;  // samples per shard: what a kill can cost, and how many files there are
   bool overwrite = false;   // throw away what the folder holds and start again
   bool prune = false;       // drop rows whose samples have left the data set; otherwise an Error
+  // What that Error advises.
+  std::string prune_hint = "--prune drops them; or write to another folder";
   bool retry_failed = false;  // compute recorded failures again; otherwise they stay recorded
   bool dry_run = false;       // check everything and plan, but change nothing on disk
-  // Another store: the same settings are required, and its state is taken over.
+  // Another store: the same settings are required, its state is taken over, and its classes keep
+  // their numbers; those that it lacks come after them.
   std::filesystem::path like = {};
   // Called before each change on disk; for tests.
   std::function<void(const char* step)> on_step = {};
@@ -51,6 +54,7 @@ struct StoreWork {
 struct StoreFailure {
   size_t position = 0;        // in StoreWork::samples
   std::string stage, reason;  // e.g. "decode", "the JPEG ends early"
+  std::string hint = {};      // what to do about it
 };
 
 // The outcome: for each block of the spec a matrix [work.samples.size(), width]; rows named in
@@ -85,10 +89,12 @@ class StoreWriter {
   // set that grew, shrank (prune) or was reordered are reused and rewritten in the new order; the
   // old store stays valid until finish().
   std::vector<StoreWork> plan(std::vector<StoreSample> samples, std::vector<std::string> classes);
+  size_t dropped() const;  // rows that plan() found to have left the data set (prune)
 
   // Writes one shard. After an Error (disk full) nothing written before is lost, and put may be
-  // tried again.
-  void put(const StoreWork& work, const StoreRows& rows);
+  // tried again. Returns the failures that were recorded: those of `rows`, and samples whose values
+  // cannot be stored.
+  std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);
 
   // Writes failures and manifest; complete only when every shard has been put.
   StoreTotals finish();

@@ -73,7 +73,11 @@ Dino::Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t se
       student_(Head::random(Head::Form::affine, seed, "dino", "student", parameters.width,
                             embedding_width)),
       teacher_(Head::random(Head::Form::affine, seed, "dino", "teacher", parameters.width,
-                            embedding_width)) {}
+                            embedding_width)) {
+  if (parameters.skip_same_view && parameters.global_crops + parameters.local_crops == 1)
+    fail("one crop, which is not compared with itself, has no loss", name(),
+         "raise global_crops or local_crops, or set skip_same_view=false");
+}
 
 std::vector<ViewRequest> Dino::views() const {
   ViewRequest request;

@@ -31,7 +31,7 @@ void SimclrParameters::visit(ParameterVisitor& visitor) {
   visitor.positive("temperature", temperature);
   visitor.positive("denominator_temperature", denominator_temperature);
   visitor.count("negatives", negatives, 1);
-  visitor.count("patch_count", patch_count, 1);
+  visitor.count("patch_count", patch_count, 4);  // one view alone has no positive
   visitor.count("stride_scale", stride_scale, 1);
   visitor.statistics(statistics);
 }
@@ -74,7 +74,7 @@ void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
   const size_t samples = kept.rows / views_per_sample;
   if (samples < parameters_.negatives)
     notes_.push_back(
-        fmt::format("negatives from {} training samples instead of {}, since there are no more",
+        fmt::format("negatives from {} training samples instead of {}: no more could be read",
                     samples, parameters_.negatives));
   Matrix<float> unit(kept.rows, kept.cols);
   normalise_rows(kept, unit);
@@ -155,6 +155,15 @@ void Simclr::restore(const std::vector<NamedMatrix>& state) {
       fail(fmt::format("expected negatives of [n, {}], found [{}, {}]", head_.width(),
                        negatives->rows(), negatives->cols()),
            name());
+    for (size_t i = 0; i < negatives->rows(); ++i) {
+      double square = 0;
+      for (size_t c = 0; c < negatives->cols(); ++c)
+        square += static_cast<double>((*negatives)(i, c)) * (*negatives)(i, c);
+      if (!(std::abs(square - 1) < 1e-3) && square != 0)  // a latent of zeros has no direction
+        fail(fmt::format("expected negatives of length 1, found {:.6g} in row {}",
+                         std::sqrt(square), i),
+             name(), "divide each row by its length");
+    }
     set_negatives(negatives->copy());
   }
 }

@@ -67,7 +67,7 @@ TEST(Export, Hdf5HasThePapersNames) {
   const std::string label_bytes(reinterpret_cast<const char*>(targets.data()), targets.size() * 4);
   const std::string embeddings = read_file(files[0]);
   EXPECT_NE(embeddings.find(label_bytes), std::string::npos);
-  for (const char* name : {"embeddings", "targets", "ids"}) {
+  for (const char* name : {"embeddings", "targets", "ids", "classes", "ant"}) {
     EXPECT_NE(embeddings.find(name), std::string::npos) << name;
   }
   EXPECT_ERROR("cannot be the name", export_hdf5(store, tmp / "h5", {.split = "", .layer = "a/b"}));
@@ -102,6 +102,8 @@ TEST(Export, Hdf5AsH5dumpReadsIt) {
   const std::string targets = dump("-d targets " + (tmp / "h5/embeddings.h5").string());
   EXPECT_NE(targets.find("H5T_STD_U32LE"), std::string::npos) << targets;
   EXPECT_NE(targets.find("( " + rows + " )"), std::string::npos) << targets;
+  const std::string classes = dump("-d classes " + (tmp / "h5/embeddings.h5").string());
+  EXPECT_NE(classes.find(R"("ant", "bee", "cat")"), std::string::npos) << classes;
 }
 
 TEST(Export, Hdf5WithoutAllLabels) {

@@ -1,48 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extractor on a tiny random backbone: shared views, every objective, batch and thread
 // independence, kept factors, a user's own objective, and what happens to bad samples.
-#include "fungi/feature/extractor.h"
-
 #include <gtest/gtest.h>
 
-#include "fungi/backbone/tensors.h"
-#include "fungi/base/random.h"
+#include "tests/feature/extractor_fixture.h"
 #include "tests/support/golden.h"
 
 namespace fungi {
 namespace {
 
-// Pictures made of a formula; number 3 is broken when asked so.
-class Pictures : public Dataset {
- public:
-  explicit Pictures(size_t n, bool with_broken = false) : broken_(with_broken ? 3 : SIZE_MAX) {
-    for (size_t i = 0; i < n; ++i)
-      ids_.push_back("picture-" + std::to_string(i)), labels_.push_back(int(i % 2));
-    class_names_ = {"even", "odd"};
-    finish(DatasetKind::flat, "pictures");
-  }
-  std::vector<uint8_t> read(size_t) const override { return {}; }
-  Image decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
-    if (i == broken_) fail("the file is broken", ids_[i]);
-    Image image{40, 30, std::vector<uint8_t>(40 * 30 * 3)};
-    const RandomStream random(i, "pictures");
-    for (size_t p = 0; p < image.rgb.size(); ++p)
-      image.rgb[p] = uint8_t(random.bits(p / 37) % 200 + p % 50);
-    return image;
-  }
-
- private:
-  size_t broken_;
-};
-
-Architecture tiny() {
-  Architecture a = named_architecture("vit_tiny_patch16_224");
-  a.depth = 2, a.width = a.embedding_width = 48, a.heads = 3, a.head_dim = 16, a.mlp_hidden = 96;
-  a.patch_h = a.patch_w = a.stride_h = a.stride_w = 8, a.input_h = a.input_w = 24,
-  a.stored_grid_h = a.stored_grid_w = 3;
-  a.preprocess.resize = 27;
-  return a;
-}
+using test::Pictures;
+using test::range;
+using test::same;
+using test::tiny;
 
 ExtractorOptions all_objectives() {
   ExtractorOptions o;
@@ -50,17 +20,6 @@ ExtractorOptions all_objectives() {
                   "deepcluster:prototypes=4"};
   o.projection_rows = 20;
   return o;
-}
-
-std::vector<size_t> range(size_t n) {
-  std::vector<size_t> all(n);
-  for (size_t i = 0; i < n; ++i) all[i] = i;
-  return all;
-}
-
-bool same(const Matrix<float>& x, const Matrix<float>& y) {
-  return x.rows() == y.rows() && x.cols() == y.cols() &&
-         std::equal(x.data(), x.data() + x.rows() * x.cols(), y.data());
 }
 
 TEST(Extractor, BlocksAreUnitVectorsAndViewsAreShared) {
@@ -264,6 +223,39 @@ TEST(Extractor, AFailureSaysAtWhichStage) {
     EXPECT_TRUE(
         std::equal(known.blocks[0].row(i), known.blocks[0].row(i) + 48, rows.blocks[0].row(i)))
         << i;
+}
+
+TEST(Extractor, ProgressCountsSamplesAndFitStopsWhenAsked) {
+  Pool pool(3);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  Extractor extractor(backbone, all_objectives(), pool);
+  const Pictures data(20, true);
+  std::atomic<bool> stop{false};
+  size_t seen = 0;
+  EXPECT_FALSE(extractor.fit(
+      data,
+      [&](size_t done, size_t) {
+        seen = done;
+        stop = done >= 2;
+      },
+      &stop));
+  EXPECT_GE(seen, 2u);
+  EXPECT_LT(seen, 2u + pool.threads());
+  EXPECT_FALSE(extractor.ready());
+  std::vector<size_t> counts;
+  ASSERT_TRUE(extractor.fit(data, [&](size_t done, size_t) { counts.push_back(done); }));
+  EXPECT_EQ(counts.front(), 0u) << "shown before the first sample";
+  EXPECT_EQ(counts[1], 1u);
+
+  size_t calls = 0, last = 0, failed = 0;
+  extractor.extract(data, range(20), [&](size_t done, size_t bad) {
+    EXPECT_GT(done, last);
+    ++calls, last = done, failed = bad;
+  });
+  EXPECT_EQ(last, 20u);
+  EXPECT_EQ(failed, 1u);
+  EXPECT_GE(calls, 3u) << "at least once per thread";
 }
 
 TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {

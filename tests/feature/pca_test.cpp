@@ -131,16 +131,21 @@ TEST(Pca, both_roads_agree) {
 
 TEST(Pca, a_direction_without_variance_is_left_out) {
   Pool pool(2);
-  Matrix<float> rows(20, 30);  // rank 3
-  for (size_t i = 0; i < 20; ++i)
-    for (size_t c = 0; c < 3; ++c) rows(i, c) = float((i * (c + 3)) % 7);
-  const Pca pca = Pca::fit(rows, 5, pool);
-  for (size_t i = 3; i < 5; ++i) {
-    EXPECT_EQ(pca.explained_variance()[i], 0);
-    for (size_t c = 0; c < 30; ++c) EXPECT_EQ(pca.components()(i, c), 0);
+  for (const size_t count : {20u, 29u, 31u, 500u, 5000u}) {  // fewer rows than columns, and more
+    Matrix<float> rows(count, 30);                           // rank 3, in directions of no column
+    for (size_t i = 0; i < count; ++i)
+      for (size_t d = 0; d < 3; ++d)
+        for (size_t c = 0; c < 30; ++c)
+          rows(i, c) += float((i * (d + 3)) % 7) * std::cos(float((d + 1) * (c + 2)));
+    const Pca pca = Pca::fit(rows, 5, pool);
+    EXPECT_GT(pca.explained_variance()[2], 1);
+    for (size_t i = 3; i < 5; ++i) {
+      EXPECT_EQ(pca.explained_variance()[i], 0) << count;
+      for (size_t c = 0; c < 30; ++c) EXPECT_EQ(pca.components()(i, c), 0);
+    }
+    const Matrix<float> out = pca.transform(rows, pool);
+    EXPECT_NEAR(distance(out.view(), 0, 5), distance(rows.view(), 0, 5), 1e-4);
   }
-  const Matrix<float> out = pca.transform(rows, pool);
-  EXPECT_NEAR(distance(out.view(), 0, 5), distance(rows.view(), 0, 5), 1e-5);
 }
 
 TEST(Pca, survives_saving) {

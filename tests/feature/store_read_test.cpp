@@ -16,6 +16,23 @@ double norm(const float* values, size_t count) {
   return std::sqrt(sum);
 }
 
+TEST(StoreRead, RowsByNumberAreTheRows) {
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 60));
+  const Store store = Store::open(tmp / "s");
+  const std::vector<StoreBlock> blocks = store.select("kl+embedding");
+  const std::vector<size_t> wanted{41, 3, 3, 17, 40, 0};
+  Matrix<float> some(wanted.size(), 8), one(1, 8);
+  store.read(blocks, true, wanted, some);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    store.read(blocks, true, wanted[i], one);
+    EXPECT_TRUE(std::equal(one.row(0), one.row(0) + 8, some.row(i))) << i;
+  }
+  const std::vector<size_t> beyond{store.rows()};
+  EXPECT_ERROR("asked for row", store.read(blocks, true, beyond, one));
+}
+
 TEST(StoreRead, LoadPutsBlocksSideBySideInTheOrderAsked) {
   Folder tmp;
   Extraction run;
@@ -174,8 +191,12 @@ TEST(StoreRead, LabelsOfTwoSplitsAreMatchedByClassName) {
   test.labels.push_back(2);
   EXPECT_ERROR("the class 'dog' is not among the 3 classes", align_labels(train, test));
   EXPECT_EQ(align_labels(train, test, true), (std::vector<int64_t>{1, 2, -1, 2, -1}));
-  EXPECT_ERROR("only numbers", align_labels({}, test));
+  EXPECT_ERROR("have class names, the training data has no", align_labels({}, test));
   test.classes.clear();
+  EXPECT_ERROR("are only numbers, those of the training data have", align_labels(train, test));
+  FeatureSet bare;
+  bare.labels = {-1, -1};
+  EXPECT_ERROR("expected labels, found none", align_labels(train, bare));
   EXPECT_EQ(align_labels({}, test), test.labels);
 
   Folder tmp;
@@ -201,6 +222,9 @@ TEST(StoreRead, RowsWithoutLabels) {
   EXPECT_EQ(store.labels(), (std::vector<int64_t>{-1, 4}));
   EXPECT_EQ(store.class_name(0), "");
   EXPECT_EQ(store.class_name(1), "4");
+  EXPECT_ERROR("1 of 2 have none, e.g. 'x'", require_labels(store));
+  run(tmp / "labelled", example_samples(0, 9));
+  EXPECT_NO_THROW(require_labels(Store::open(tmp / "labelled")));
 }
 
 TEST(StoreRead, DamagedFilesAreNamed) {

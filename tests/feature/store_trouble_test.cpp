@@ -35,11 +35,13 @@ TEST(StoreTrouble, FolderThatIsNone) {
   for (bool overwrite : {false, true}) {
     EXPECT_ERROR("the folder holds 'a.jpg' and no manifest.json",
                  StoreWriter(tmp / "photos", example_spec(), {.overwrite = overwrite}));
+    EXPECT_FALSE(fs::exists(tmp / "photos/.lock")) << "nothing is left behind";
   }
   write_file(tmp / "photos/manifest.json", R"({"name": "an app"})");
   EXPECT_ERROR("not the manifest of a feature store",
                StoreWriter(tmp / "photos", example_spec(), {.overwrite = true}));
   EXPECT_EQ(read_file(tmp / "photos/a.jpg"), "x");
+  EXPECT_FALSE(fs::exists(tmp / "photos/.lock"));
   EXPECT_FALSE(is_store(tmp / "photos"));
 }
 
@@ -258,7 +260,92 @@ TEST(StoreTrouble, LikeTakesStateAndRefusesOtherSettings) {
   }
   EXPECT_ERROR("the state 'kl-head' differs from that of",
                StoreWriter(tmp / "own", example_spec(), like));
-  EXPECT_ERROR("manifest.json", StoreWriter(tmp / "x", example_spec(), {.like = tmp / "none"}));
+  EXPECT_ERROR("expected a feature store to follow",
+               StoreWriter(tmp / "x", example_spec(), {.like = tmp / "none"}));
+}
+
+TEST(StoreTrouble, LikeKeepsTheNumbersOfClasses) {
+  Folder tmp;
+  Extraction run;
+  run.fails = [](const std::string&) { return false; };
+  run(tmp / "train", example_samples(0, 6));
+  const std::vector<StoreSample> samples = {{"w", 0}, {"x", 1}, {"y", 2}, {"z", -1}};
+  const auto labels = [&](const std::string& name, std::vector<std::string> classes) {
+    StoreWriter writer(tmp / name, example_spec(), {.shard_size = 8, .like = tmp / "train"});
+    for (const StoreWork& work : writer.plan(samples, std::move(classes)))
+      writer.put(work, run.compute(example_spec(), samples, work));
+    writer.finish();
+    const Store store = Store::open(tmp / name);
+    return std::pair(store.labels(), store.classes());
+  };
+  // "cat" is 2 there; "bat" and "dog" are new.
+  const std::vector<std::string> all = {"ant", "bee", "cat", "bat", "dog"};
+  for (int repeated = 0; repeated < 2; ++repeated) {
+    const auto [numbers, names] = labels("test", {"bat", "cat", "dog"});
+    EXPECT_EQ(numbers, (std::vector<int64_t>{3, 2, 4, -1}));
+    EXPECT_EQ(names, all);
+  }
+  const auto [bare, none] = labels("numbers", {});
+  EXPECT_EQ(bare, (std::vector<int64_t>{0, 1, 2, -1})) << "bare numbers stay as they are";
+  EXPECT_TRUE(none.empty());
+}
+
+TEST(StoreTrouble, AStoreDoesNotFollowItself) {
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 10));
+  const auto before = snapshot(tmp / "s");
+  for (const bool overwrite : {false, true})
+    EXPECT_ERROR("cannot follow itself",
+                 run(tmp / "s", example_samples(0, 10),
+                     {.shard_size = 8, .overwrite = overwrite, .like = tmp / "s"}));
+  EXPECT_EQ(snapshot(tmp / "s"), before);
+}
+
+TEST(StoreTrouble, WhatCanBeCompared) {
+  StoreManifest train;
+  train.spec = example_spec();
+  train.spec.settings =
+      R"({"seed":1,"preset":"native","layer":"l","projection":{"rows":3},"preprocess":{"size":8},
+          "objectives":{"kl":{"temperature":15},"dino":{"crops":2}},"allow_truncated":false})";
+  train.state = {{"dino-head", 1, 1, "d"}, {"kl-head", 1, 1, "k"}};
+  const auto differs = [&](const std::vector<std::string>& blocks, bool projected,
+                           const auto& change) {
+    StoreManifest test = train;
+    change(test);
+    return error_of([&] { require_comparable(train, test, blocks, projected, "p", "h"); });
+  };
+  using Change = std::function<void(StoreManifest&)>;
+  const auto setting = [](const std::string& from, const std::string& to) -> Change {
+    return [=](StoreManifest& m) {
+      const size_t at = m.spec.settings.find(from);
+      ASSERT_NE(at, std::string::npos);
+      m.spec.settings.replace(at, from.size(), to);
+    };
+  };
+  using Names = std::vector<std::string>;
+  const Names embedding{"embedding"}, both{"embedding", "kl"}, factors{"kl_factors_a"};
+  const auto sha = [](StoreManifest& m) { m.spec.model_sha256 = "ff"; };
+  const auto head = [](StoreManifest& m) { m.state[1].checksum = "x"; };
+  const Change width = [](StoreManifest& m) { m.spec.blocks[1].width = 4; };
+  EXPECT_EQ(differs(both, true, [](StoreManifest&) {}), "");
+  EXPECT_NE(differs(embedding, true, sha).find("model.sha256"), std::string::npos);
+  EXPECT_NE(differs(embedding, true, setting("\"size\":8", "\"size\":9")), "");
+  for (const auto& change : {setting("\"seed\":1", "\"seed\":2"), setting("15", "1"),
+                             setting("\"l\"", "\"m\""), setting("native", "lib")}) {
+    EXPECT_EQ(differs(embedding, true, change), "");
+    EXPECT_NE(differs(both, true, change), "");
+    EXPECT_NE(differs(factors, false, change), "");
+  }
+  EXPECT_NE(differs(both, true, head).find("state.kl-head"), std::string::npos);
+  EXPECT_EQ(differs(embedding, true, head), "");
+  for (const Change& change : {setting("\"rows\":3", "\"rows\":4"), width}) {
+    EXPECT_NE(differs(both, true, change), "");
+    EXPECT_EQ(differs(both, false, change), "") << "whole gradients are not projected";
+  }
+  EXPECT_EQ(differs(both, true, setting("\"crops\":2", "\"crops\":3")), "") << "not compared";
+  EXPECT_EQ(differs(both, true, setting("false", "true")), "");
+  EXPECT_EQ(differs(both, true, [](StoreManifest& m) { m.spec.type = StoreType::float16; }), "");
 }
 
 TEST(StoreTrouble, ChangedStateIsFound) {

@@ -136,6 +136,15 @@ TEST(StoreWriter, ShrunkenDataSetNeedsPrune) {
   run(tmp / "s", example_samples(0, 60));
   const auto before = snapshot(tmp / "s");
   EXPECT_ERROR("--prune", run(tmp / "s", example_samples(0, 60, 2)));
+  EXPECT_ERROR("ask for more", run(tmp / "s", example_samples(0, 60, 2),
+                                   {.shard_size = 8, .prune_hint = "ask for more"}));
+  {
+    StoreWriter dry(tmp / "s", example_spec(), {.shard_size = 8, .prune = true, .dry_run = true});
+    EXPECT_TRUE(dry.plan(example_samples(0, 60, 2), kClasses).empty());
+    size_t odd = 0;
+    for (const StoreSample& sample : example_samples(1, 60, 2)) odd += !always_fails(sample.id);
+    EXPECT_EQ(dry.dropped(), odd);
+  }
   EXPECT_EQ(snapshot(tmp / "s"), before);
   run(tmp / "s", example_samples(0, 60, 2), {.shard_size = 8, .prune = true});
   EXPECT_EQ(run.computed, 0u);
@@ -212,6 +221,33 @@ TEST(StoreWriter, FailuresStayUnlessRetried) {
   expect_same_bytes(tmp / "fresh", tmp / "s", "retried");
 }
 
+TEST(StoreWriter, AFailureOfAnUnfinishedRetryIsTriedAgain) {
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 60));
+  const size_t failed = run.totals.failed;
+  const StoreOptions retry{.shard_size = 8, .retry_failed = true};
+  run.stop_after = 1;  // the retry begins a rewrite, records a failure there, and stops
+  run(tmp / "s", example_samples(0, 60), retry);
+  ASSERT_FALSE(run.totals.complete);
+  run.stop_after = size_t(-1);
+  run(tmp / "s", example_samples(0, 60), retry);
+  EXPECT_EQ(run.computed, failed);
+}
+
+TEST(StoreWriter, AShardMayBeLargerThanAnyDataSet) {
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 30));
+  const size_t rows = run.totals.rows;
+  run(tmp / "s", example_samples(0, 30), {.shard_size = SIZE_MAX});
+  EXPECT_EQ(run.computed, 0u);
+  EXPECT_EQ(run.totals.rows, rows);
+  EXPECT_TRUE(run.totals.complete);
+  EXPECT_TRUE(fs::exists(tmp / "s" / "rows-00000.jsonl"));
+  EXPECT_FALSE(fs::exists(tmp / "s" / "rows-00001.jsonl"));
+}
+
 TEST(StoreWriter, ShardDamagedByAPowerCutIsComputedAgain) {
   Folder tmp;
   Extraction run;
@@ -219,9 +255,11 @@ TEST(StoreWriter, ShardDamagedByAPowerCutIsComputedAgain) {
   const auto before = snapshot(tmp / "s");
   fs::resize_file(tmp / "s" / "kl-00002.npy", 40);
   write_file(tmp / "s" / "rows-00004.jsonl", "");
+  const fs::path cut = tmp / "s" / "rows-00006.jsonl";
+  fs::resize_file(cut, fs::file_size(cut) - 5);  // within a line
   run(tmp / "s", example_samples(0, 60));
   EXPECT_GT(run.computed, 0u);
-  EXPECT_LE(run.computed, 16u);
+  EXPECT_LE(run.computed, 24u);
   EXPECT_EQ(snapshot(tmp / "s"), before);
 }
 
@@ -239,8 +277,11 @@ TEST(StoreWriter, ValuesThatAreNotFiniteAreFailures) {
     rows.blocks[1](1, 2) = std::numeric_limits<float>::quiet_NaN();
     rows.blocks[0](2, 4) = std::numeric_limits<float>::infinity();
     rows.blocks[0](3, 0) = 70000;
-    writer.put(works.at(0), rows);
+    const std::vector<StoreFailure> failures = writer.put(works.at(0), rows);
     const StoreTotals totals = writer.finish();
+    ASSERT_EQ(failures.size(), totals.failed);
+    EXPECT_EQ(failures[0].position, 1u);
+    EXPECT_EQ(failures[0].stage, "store");
     EXPECT_EQ(totals.failed, type == StoreType::float16 ? 3u : 2u);
     const std::string failed = read_file(folder / "failed.jsonl");
     EXPECT_NE(failed.find("block 'kl' holds a value that is not finite"), std::string::npos);

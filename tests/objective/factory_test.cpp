@@ -103,7 +103,8 @@ TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
   for (const char* bad :
        {"", "kl:temperature", "kl:temperature=", "kl:=3", "kl:temperature=0", "kl:temperature=nan",
         "kl:temperature=1x", "kl:width=1", "kl:width=2.5", "kl:width=1,width=2", "kl:squash=1",
-        "ibot:mask_ratio=1.5", "simclr:patch_count=5", "dino:width=1e12"})
+        "ibot:mask_ratio=1.5", "simclr:patch_count=5", "simclr:patch_count=1", "dino:width=1e12",
+        "dino:global_crops=1,local_crops=0,skip_same_view=true"})
     EXPECT_NE(hint(bad), "") << bad;
   ObjectiveContext nothing;
   EXPECT_THROW(make_objective("kl", nothing), Error);

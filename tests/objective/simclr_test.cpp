@@ -116,6 +116,10 @@ TEST(Simclr, RestoredStateGivesTheSameBytes) {
   std::vector<NamedMatrix> wrong;
   wrong.push_back({"negatives", Matrix<float>(4, 11)});
   EXPECT_THROW(two.restore(wrong), Error);
+  std::vector<NamedMatrix> longer = one.state();  // as the references keep them
+  for (NamedMatrix& m : longer)
+    for (size_t c = 0; m.name == "negatives" && c < m.values.cols(); ++c) m.values(2, c) *= 5;
+  EXPECT_THROW(two.restore(longer), Error);
 }
 
 }  // namespace

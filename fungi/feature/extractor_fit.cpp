@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What objectives need before the first sample: their state (heads, negatives, clusters), found
+// from the training data, or put back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "fungi/base/error.h"
+#include "fungi/feature/extractor_state.h"
+
+namespace fungi {
+namespace {
+
+// State is stored as a file each: "kl-head-weight" for the tensor "head.weight" of "kl".
+std::string stored_name(const Objective& objective, std::string name) {
+  std::replace(name.begin(), name.end(), '.', '-');
+  return objective.name() + "-" + name;
+}
+
+// Objectives that look at the same views of the same training samples share those forward passes.
+struct SupportGroup {
+  size_t samples = 0, request = 0;
+  std::vector<Objective*> objectives;
+  std::vector<Matrix<float>> kept;  // per objective
+};
+
+std::vector<SupportGroup> support_groups(std::vector<ScheduledObjective>& objectives,
+                                         ViewSchedule& schedule) {
+  std::vector<SupportGroup> groups;
+  for (ScheduledObjective& o : objectives) {
+    const Support wanted = o.objective->support();
+    if (wanted.samples == 0 || o.objective->ready()) continue;
+    const size_t request = schedule.add(wanted.views);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const SupportGroup& g) {
+      return g.samples == wanted.samples && g.request == request;
+    });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {wanted.samples, request, {}, {}});
+    group->objectives.push_back(o.objective.get());
+  }
+  return groups;
+}
+
+}  // namespace
+
+bool Extractor::fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress,
+                    const std::atomic<bool>* stop) {
+  State& s = *state_;
+  ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
+  std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
+  if (groups.empty()) return true;
+  std::vector<ChunkWorker> workers;
+  for (unsigned i = 0; i < s.pool.threads(); ++i)
+    workers.emplace_back(s.backbone, schedule, s.options.seed);
+  for (SupportGroup& group : groups) {
+    const std::vector<uint32_t> chosen =
+        choose_support(support.size(), group.samples, s.options.seed);
+    const size_t views = schedule[group.request].views;
+    for (const Objective* o : group.objectives)
+      group.kept.emplace_back(chosen.size() * views,
+                              o->support_width(s.backbone.architecture().embedding_width));
+    std::vector<uint8_t> good(chosen.size());
+    std::mutex counting;
+    size_t done = 0;
+    const auto use = [&](size_t at, unsigned worker) {
+      const size_t index = chosen[at];
+      Matrix<float> embeddings;
+      try {
+        const Image image = support.image(index, s.options.decode);
+        const PreparedSample sample{&image, support.id(index)};
+        embeddings = workers[worker].embed_request({&sample, 1}, group.request);
+      } catch (const Error&) {
+        return;  // a broken file is no negative; extraction will report it
+      }
+      for (size_t o = 0; o < group.objectives.size(); ++o)
+        group.objectives[o]->reduce_support(embeddings,
+                                            group.kept[o].view().slice(at * views, views));
+      good[at] = 1;
+    };
+    if (progress) progress(0, chosen.size());
+    s.pool.parallel_for(chosen.size(), 1, [&](size_t at, size_t, unsigned worker) {
+      if (stop && stop->load()) return;
+      use(at, worker);
+      if (!progress) return;
+      const std::lock_guard lock(counting);
+      progress(++done, chosen.size());
+    });
+    if (stop && stop->load()) return false;
+    const size_t usable = size_t(std::count(good.begin(), good.end(), 1));
+    if (usable == 0)
+      fail(fmt::format("none of the {} support samples could be read", chosen.size()),
+           group.objectives[0]->name(), "check the data set");
+    for (size_t o = 0; o < group.objectives.size(); ++o) {
+      Matrix<float>& kept = group.kept[o];
+      for (size_t i = 0, to = 0; i < chosen.size(); ++i)
+        if (good[i]) std::copy_n(kept.row(i * views), views * kept.cols(), kept.row(views * to++));
+      group.objectives[o]->prepare(kept.view().slice(0, usable * views), views, s.pool);
+    }
+  }
+  for (ChunkWorker& w : workers) s.own.add(w.stages());
+  return true;
+}
+
+std::vector<NamedMatrix> Extractor::state() const {
+  std::vector<NamedMatrix> all;
+  for (const ScheduledObjective& o : state_->objectives)
+    for (NamedMatrix& m : o.objective->state())
+      all.push_back({stored_name(*o.objective, m.name), std::move(m.values)});
+  return all;
+}
+
+void Extractor::restore(const std::vector<NamedMatrix>& state) {
+  auto& objectives = state_->objectives;
+  std::vector<std::vector<NamedMatrix>> own(objectives.size());
+  for (const NamedMatrix& m : state) {
+    // "kl-own-head-weight" is of the objective "kl-own", not of "kl".
+    size_t owner = objectives.size(), longest = 0;
+    for (size_t o = 0; o < objectives.size(); ++o)
+      if (const std::string prefix = stored_name(*objectives[o].objective, "");
+          prefix.size() > longest && m.name.starts_with(prefix))
+        owner = o, longest = prefix.size();
+    if (owner == objectives.size())
+      fail(fmt::format("'{}' belongs to none of the objectives", m.name), "state");
+    const Objective& objective = *objectives[owner].objective;
+    std::string name = m.name.substr(longest);
+    for (const NamedMatrix& known : objective.state())
+      if (stored_name(objective, known.name) == m.name) name = known.name;
+    own[owner].push_back({name, m.values.copy()});
+  }
+  for (size_t o = 0; o < objectives.size(); ++o)
+    if (!own[o].empty()) objectives[o].objective->restore(own[o]);
+}
+
+}  // namespace fungi

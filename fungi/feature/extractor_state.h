@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an Extractor holds. Internal to it.
+#pragma once
+
+#include "fungi/feature/chunk_worker.h"
+#include "fungi/feature/extractor.h"
+
+namespace fungi {
+
+struct Extractor::State {
+  const Backbone& backbone;
+  ExtractorOptions options;
+  Pool& pool;
+  ViewSchedule schedule;
+  std::vector<ScheduledObjective> objectives;
+  std::unique_ptr<Projection> projection;
+  std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
+  Stages own;
+  std::vector<size_t> zeros;  // per objective: gradients so far that were zero
+
+  State(const Backbone& b, ExtractorOptions o, Pool& p)
+      : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
+
+  size_t gradient_views(const ScheduledObjective& o) const {
+    size_t views = 0;
+    for (const size_t r : o.differentiated) views += schedule[r].views;
+    return views;
+  }
+
+  // Results and failures (without a stage: none) of samples first, first + 1, ... of the list.
+  void run_chunk(ChunkWorker& worker, const Dataset& dataset, std::span<const size_t> samples,
+                 size_t first, std::span<SampleResult> results,
+                 std::span<StoreFailure> failures);  // extractor.cpp
+
+  // Of one sample, until its group is projected.
+  size_t waiting_floats() const {
+    const Architecture& a = backbone.architecture();
+    const size_t per_view = backbone.can_record() ? a.pooled_tokens() : a.tokens();
+    size_t floats = a.embedding_width;
+    for (const ScheduledObjective& o : objectives)
+      floats += projection->rows() +
+                gradient_views(o) * per_view * (backbone.layer_inputs() + backbone.layer_outputs());
+    return floats;
+  }
+
+  void make_workers() {
+    if (!workers.empty()) return;
+    for (unsigned i = 0; i < pool.threads(); ++i)
+      workers.emplace_back(backbone, schedule, options.seed);
+  }
+};
+
+}  // namespace fungi

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objectives of a user's own in the extractor: requests for the same view, names that begin alike,
+// refusals, gradients of zero.
+#include <gtest/gtest.h>
+
+#include "tests/feature/extractor_fixture.h"
+
+namespace fungi {
+namespace {
+
+using test::Pictures;
+using test::range;
+using test::same;
+using test::tiny;
+
+// A loss on two requests for the same view, each with or without a gradient of its own.
+class Twice : public Objective {
+ public:
+  Twice(bool first, bool second, std::string name = "twice")
+      : first_(first), second_(second), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  std::vector<ViewRequest> views() const override {
+    ViewRequest first, second;
+    first.gradient = first_, second.gradient = second_;
+    return {first, second};
+  }
+  double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override {
+    EXPECT_EQ(latents.pooled.rows, 2u);
+    for (size_t j = 0; j < latents.pooled.cols; ++j)
+      gradients.pooled(0, j) = float(j) - 7, gradients.pooled(1, j) = float(j % 5);
+    return 0;
+  }
+
+ private:
+  bool first_, second_;
+  std::string name_;
+};
+
+TEST(OwnObjectives, AnObjectiveMayAskForTheSameViewTwice) {
+  Pool pool(1);
+  for (const bool tokens : {false, true}) {  // with recorded rows, and with a second forward
+    const Backbone backbone = Backbone::assemble(
+        tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = tokens}, pool);
+    const auto gradient = [&](bool first, bool second) {
+      ExtractorOptions o;
+      o.objectives = {};
+      o.projection = ProjectionKind::none;
+      o.keep_factors = backbone.can_record();
+      Extractor extractor(backbone, std::move(o), pool);
+      extractor.add(std::make_unique<Twice>(first, second));
+      return std::move(extractor.extract(Pictures(1), range(1)).blocks);
+    };
+    const auto first = gradient(true, false), second = gradient(false, true),
+               both = gradient(true, true);
+    const auto length = [](const Matrix<float>& block) {
+      double square = 0;
+      for (size_t j = 0; j < block.cols(); ++j) square += double(block(0, j)) * block(0, j);
+      return square;
+    };
+    EXPECT_NEAR(length(first[1]), 1, 1e-5);
+    EXPECT_NEAR(length(second[1]), 1, 1e-5);
+    EXPECT_NEAR(length(both[1]), 1, 1e-5);
+    EXPECT_FALSE(same(first[1], second[1]));
+    if (!backbone.can_record()) continue;
+    ASSERT_EQ(both.size(), 4u);  // the factor b is linear in the gradient at the embedding
+    for (size_t j = 0; j < both[2].cols(); ++j)
+      EXPECT_NEAR(both[2](0, j), first[2](0, j) + second[2](0, j), 1e-4);
+  }
+}
+
+TEST(OwnObjectives, NamesThatBeginAlikeKeepTheirState) {
+  Pool pool(1);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  class Own final : public Twice {
+   public:
+    Own() : Twice(true, false, "kl-own") {}
+    std::vector<NamedMatrix> state() const override {
+      std::vector<NamedMatrix> state;
+      state.push_back({"head", Matrix<float>(1, 2)});
+      return state;
+    }
+    void restore(const std::vector<NamedMatrix>& state) override {
+      EXPECT_EQ(state.size(), 1u);
+      EXPECT_EQ(state[0].name, "head");
+    }
+  };
+  ExtractorOptions o;
+  o.objectives = {"kl"};
+  Extractor extractor(backbone, std::move(o), pool);
+  extractor.add(std::make_unique<Own>());
+  EXPECT_NO_THROW(extractor.restore(extractor.state()));
+}
+
+TEST(OwnObjectives, ARefusedObjectiveChangesNothing) {
+  Pool pool(2);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  class Impossible final : public Twice {
+   public:
+    Impossible() : Twice(true, true, "impossible") {}
+    std::vector<ViewRequest> views() const override {
+      ViewRequest crops, patches;
+      crops.plan.kind = ViewPlan::Kind::crops;
+      patches.plan.kind = ViewPlan::Kind::patches;
+      patches.plan.patch_count = 5;  // no square
+      return {crops, patches};
+    }
+  };
+  ExtractorOptions o;
+  o.objectives = {"kl"};
+  Extractor extractor(backbone, std::move(o), pool);
+  const StoreRows before = extractor.extract(Pictures(4), range(4));
+  EXPECT_THROW(extractor.add(std::make_unique<Impossible>()), Error);
+  const StoreRows after = extractor.extract(Pictures(4), range(4));
+  EXPECT_EQ(extractor.views_per_sample(), 1u);
+  ASSERT_EQ(after.blocks.size(), 2u);
+  EXPECT_TRUE(same(before.blocks[1], after.blocks[1]));
+}
+
+TEST(OwnObjectives, ZeroGradientsAreNoted) {
+  Pool pool(1);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  class Flat final : public Twice {
+   public:
+    Flat() : Twice(true, false, "flat") {}
+    double loss_and_gradient(const Latents&, LatentGradients) const override { return 1; }
+  };
+  ExtractorOptions o;
+  o.objectives = {};
+  Extractor extractor(backbone, std::move(o), pool);
+  EXPECT_THROW(extractor.add(std::make_unique<Twice>(false, false)), Error) << "no gradient at all";
+  extractor.add(std::make_unique<Flat>());
+  EXPECT_TRUE(extractor.notes().empty());
+  extractor.extract(Pictures(3), range(3));
+  ASSERT_EQ(extractor.notes().size(), 1u);
+  EXPECT_NE(extractor.notes()[0].find("flat: the gradient of 3 samples is zero"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fungi
