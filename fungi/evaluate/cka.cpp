@@ -22,8 +22,10 @@ size_t total(const std::vector<size_t>& widths) {
 
 }  // namespace
 
-CkaStream::CkaStream(std::vector<size_t> widths)
-    : widths_(std::move(widths)), covariance_(total(widths_)) {}
+CkaStream::CkaStream(std::vector<size_t> widths, std::vector<std::string> names)
+    : widths_(std::move(widths)), names_(std::move(names)), covariance_(total(widths_)) {
+  for (size_t b = names_.size(); b < widths_.size(); ++b) names_.push_back(std::to_string(b));
+}
 
 void CkaStream::add(const std::vector<View<const float>>& blocks, Pool& pool) {
   if (blocks.size() != widths_.size())
@@ -31,7 +33,7 @@ void CkaStream::add(const std::vector<View<const float>>& blocks, Pool& pool) {
   const size_t rows = blocks[0].rows;
   for (size_t b = 0; b < blocks.size(); ++b)
     if (blocks[b].rows != rows || blocks[b].cols != widths_[b])
-      fail(fmt::format("expected {} x {} in block {}, found {} x {}", rows, widths_[b], b,
+      fail(fmt::format("expected {} x {} in block {}, found {} x {}", rows, widths_[b], names_[b],
                        blocks[b].rows, blocks[b].cols),
            "blocks", "compare features of the same rows");
   for (size_t first = 0; first < rows; first += kRowBlock) {
@@ -50,7 +52,8 @@ void CkaStream::add_joined(View<const float> rows, Pool& pool) { covariance_.add
 
 Matrix<double> CkaStream::finish(Pool& pool) {
   if (covariance_.rows() < 2)
-    fail(fmt::format("expected at least two rows, found {}", covariance_.rows()), "blocks", "");
+    fail(fmt::format("expected at least two rows, found {}", covariance_.rows()), "blocks",
+         "use more rows");
   const Moments moments = covariance_.finish(pool);
   const size_t count = widths_.size();
   Matrix<double> product(count, count), out(count, count);  // product: ‖XᵀY‖²
@@ -67,8 +70,9 @@ Matrix<double> CkaStream::finish(Pool& pool) {
       product(a, b) = product(b, a) = sum;
     }
     if (!(product(a, a) > 0))
-      fail(fmt::format("expected rows that differ, block {} has the same row everywhere", a),
-           "blocks", "");
+      fail(
+          fmt::format("expected rows that differ, block {} has the same row everywhere", names_[a]),
+          "blocks", "leave the block out");
   }
   for (size_t a = 0; a < count; ++a)
     for (size_t b = 0; b < count; ++b)
@@ -88,12 +92,14 @@ Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& po
 Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool) {
   std::vector<StoreBlock> chosen;
   std::vector<size_t> widths;
+  std::vector<std::string> names;
   for (const std::string& name : blocks)
     for (const StoreBlock& block : store.select(name)) {
       chosen.push_back(block);
       widths.push_back(block.width);
+      names.push_back(block.name);
     }
-  CkaStream stream(std::move(widths));
+  CkaStream stream(std::move(widths), std::move(names));
   each_joined_part(store, chosen,
                    [&](size_t, Matrix<float> part) { stream.add_joined(part, pool); });
   return stream.finish(pool);

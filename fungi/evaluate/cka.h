@@ -19,19 +19,22 @@ namespace fungi {
 // its number).
 Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& pool);
 
-// The same for blocks of a store, read in parts: it may be larger than memory.
+// The same for blocks of a store, read in parts: it may be larger than memory. Errors name blocks
+// by their names.
 Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool);
 
 // The same over a stream: each call brings some rows of every block.
 class CkaStream {
  public:
-  explicit CkaStream(std::vector<size_t> widths);
+  // names: of the blocks, in messages; their numbers if none are given.
+  explicit CkaStream(std::vector<size_t> widths, std::vector<std::string> names = {});
   void add(const std::vector<View<const float>>& blocks, Pool& pool);
   void add_joined(View<const float> rows, Pool& pool);  // the blocks side by side
   Matrix<double> finish(Pool& pool);
 
  private:
   std::vector<size_t> widths_;
+  std::vector<std::string> names_;
   Covariance covariance_;
 };
 

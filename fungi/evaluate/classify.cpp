@@ -50,12 +50,17 @@ KnnScore score_votes(Votes votes, Labels train_labels, Labels test_labels) {
   score.accuracy = top1_accuracy(votes.predicted, test_labels);
   score.mean_per_class = mean_per_class_accuracy(votes.predicted, test_labels);
   if (!votes.second_share.empty()) {
-    const int64_t second = *std::max_element(train_labels.begin(), train_labels.end());
+    // Rows of a third class are neither: they have no place on the curve.
+    const auto [first, second] = std::minmax_element(train_labels.begin(), train_labels.end());
     std::vector<bool> positive;
-    for (int64_t label : test_labels) positive.push_back(label == second);
+    std::vector<double> share;
+    for (size_t i = 0; i < test_labels.size(); ++i) {
+      if (test_labels[i] != *first && test_labels[i] != *second) continue;
+      positive.push_back(test_labels[i] == *second);
+      share.push_back(votes.second_share[i]);
+    }
     const auto count = std::count(positive.begin(), positive.end(), true);
-    if (count > 0 && size_t(count) < positive.size())
-      score.auc = area_under_curve(votes.second_share, positive);
+    if (count > 0 && size_t(count) < positive.size()) score.auc = area_under_curve(share, positive);
   }
   score.votes = std::move(votes);
   return score;

@@ -31,7 +31,7 @@ Votes vote(const Neighbours& neighbours, Labels train_labels, Vote kind = Vote::
 
 struct KnnScore {
   double accuracy = 0, mean_per_class = 0;
-  std::optional<double> auc;  // for two classes, when both are among the targets
+  std::optional<double> auc;  // for two classes, when both are among the targets; over their rows
   Votes votes;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <unordered_map>
 
 #include "fungi/base/error.h"
@@ -19,39 +20,89 @@ constexpr const char* kShape =
     "expected {\"imlist\": [...], \"qimlist\": [...], \"gnd\": [{\"easy\", \"hard\", \"junk\"}, "
     "...]}";
 
+// A value as a message shows it.
+std::string found(const Json& value) {
+  constexpr size_t kMost = 60;
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+// What a file may become: a pickle can name one list a thousand times, and each of its items
+// another. The largest published list has some hundred thousand values.
+constexpr size_t kMostValues = size_t{1} << 22;
+constexpr size_t kTextUnit = 32;  // bytes of text that count as one value more
+
 // The few Python values that such a file is made of, as JSON. Depth is bounded by the shape asked
-// for.
-Json to_json(const Pickle& pickle, uint32_t at, size_t depth) {
-  const PickleValue& value = pickle[at];
-  switch (value.kind) {
-    case PickleValue::Kind::integer:
-      return value.integer;
-    case PickleValue::Kind::text:
-      return std::string(value.text);
-    case PickleValue::Kind::sequence: {
-      Json out = Json::array();
-      if (depth > 0)
-        for (uint32_t item : value.items) out.push_back(to_json(pickle, item, depth - 1));
-      return out;
+// for, the size by kMostValues.
+class Unfolding {
+ public:
+  Unfolding(const Pickle& pickle, const std::string& place) : pickle_(pickle), place_(place) {}
+
+  Json value(uint32_t at, size_t depth) {
+    const PickleValue& value = pickle_[at];
+    count(1 + value.text.size() / kTextUnit);
+    switch (value.kind) {
+      case PickleValue::Kind::integer:
+        return value.integer;
+      case PickleValue::Kind::text:
+        return std::string(value.text);
+      case PickleValue::Kind::sequence: {
+        Json out = Json::array();
+        if (depth > 0)
+          for (uint32_t item : value.items) out.push_back(this->value(item, depth - 1));
+        return out;
+      }
+      case PickleValue::Kind::dict: {
+        Json out = Json::object();
+        for (size_t i = 0; depth > 0 && i + 1 < value.items.size(); i += 2) {
+          const PickleValue& key = pickle_[value.items[i]];
+          count(1 + key.text.size() / kTextUnit);
+          if (key.kind == PickleValue::Kind::text)
+            out[std::string(key.text)] = this->value(value.items[i + 1], depth - 1);
+        }
+        return out;
+      }
+      default:
+        return nullptr;
     }
-    case PickleValue::Kind::dict: {
-      Json out = Json::object();
-      for (size_t i = 0; depth > 0 && i + 1 < value.items.size(); i += 2)
-        if (pickle[value.items[i]].kind == PickleValue::Kind::text)
-          out[std::string(pickle[value.items[i]].text)] =
-              to_json(pickle, value.items[i + 1], depth - 1);
-      return out;
-    }
-    default:
-      return nullptr;
+  }
+
+ private:
+  void count(size_t more) {
+    if ((values_ += more) > kMostValues)
+      fail(fmt::format("expected at most {} values, found more: lists within lists", kMostValues),
+           place_, "use the published file, or write the same as JSON");
+  }
+  const Pickle& pickle_;
+  const std::string& place_;
+  size_t values_ = 0;
+};
+
+constexpr const char* kNoArrays =
+    "numpy arrays are not read: save the record again with .tolist() of each array, or as JSON";
+
+// The reader's advice is about weights. Old protocols write the bytes of an array by _codecs.
+Pickle read_pickle(std::string_view text, const std::string& place) {
+  try {
+    return unpickle(text, place);
+  } catch (const Error& e) {
+    const bool arrays = e.message().find("'numpy.") != std::string::npos ||
+                        e.message().find("'_codecs.encode'") != std::string::npos;
+    fail(fmt::format("expected a pickle of plain lists, names and numbers: {}", e.message()),
+         e.place(), arrays ? kNoArrays : "use the published file, or write the same as JSON");
   }
 }
 
 std::vector<std::string> names(const Json& from, const char* key, const std::string& place) {
-  if (!from.contains(key)) fail(fmt::format("{}; '{}' is missing", kShape, key), place, "");
+  if (!from.contains(key)) fail(fmt::format("expected a list '{}', found none", key), place, "");
+  if (!from[key].is_array())
+    fail(fmt::format("expected a list of names in '{}', found {}", key, found(from[key])), place,
+         "write [\"name\", ...]");
   std::vector<std::string> out;
   for (const Json& item : from[key]) {
-    if (!item.is_string()) fail(fmt::format("expected names in '{}'", key), place, "");
+    if (!item.is_string())
+      fail(fmt::format("expected names in '{}', found {}", key, found(item)), place,
+           "write [\"name\", ...]");
     out.push_back(item.get<std::string>());
   }
   return out;
@@ -60,14 +111,13 @@ std::vector<std::string> names(const Json& from, const char* key, const std::str
 std::vector<uint32_t> numbers(const Json& from, const char* key, size_t limit, size_t record,
                               const std::string& place) {
   if (!from.contains(key) || !from[key].is_array())
-    fail(fmt::format("expected a list '{}' in record {}", key, record), place,
-         "numpy arrays are not read from a pickle: save the record with plain lists, or as JSON");
+    fail(fmt::format("expected a list '{}' in record {}", key, record), place, kNoArrays);
   std::vector<uint32_t> out;
   for (const Json& item : from[key]) {
     if (!item.is_number_integer() || item.get<int64_t>() < 0 ||
         size_t(item.get<int64_t>()) >= limit)
       fail(fmt::format("expected image numbers below {} in '{}' of record {}, found {}", limit, key,
-                       record, item.dump()),
+                       record, found(item)),
            place, "");
     out.push_back(uint32_t(item.get<int64_t>()));
   }
@@ -82,13 +132,6 @@ Json parse(std::string_view text, const std::string& place) {
 
 std::string stem(const std::string& id) { return std::filesystem::path(id).stem().string(); }
 
-std::vector<uint32_t> translate(const std::vector<uint32_t>& rows,
-                                const std::vector<uint32_t>& to) {
-  std::vector<uint32_t> out;
-  for (uint32_t row : rows) out.push_back(to[row]);
-  return out;
-}
-
 }  // namespace
 
 RevisitedTruth read_revisited(const std::filesystem::path& path) {
@@ -101,14 +144,18 @@ RevisitedTruth read_revisited(const std::filesystem::path& path) {
   if (is_json) {
     json = parse(text, place);
   } else {
-    const Pickle pickle = unpickle(text, place);
-    json = to_json(pickle, pickle.root, 4);
+    const Pickle pickle = read_pickle(text, place);
+    json = Unfolding(pickle, place).value(pickle.root, 4);
   }
   if (!json.is_object() || !json.contains("gnd") || !json["gnd"].is_array())
     fail(kShape, place, "");
   RevisitedTruth truth;
   truth.database = names(json, "imlist", place);
   truth.queries = names(json, "qimlist", place);
+  if (truth.database.empty() || truth.queries.empty())
+    fail(fmt::format("expected database and query images, found {} and {}", truth.database.size(),
+                     truth.queries.size()),
+         place, kShape);
   for (const Json& record : json["gnd"]) {
     const size_t number = truth.records.size(), limit = truth.database.size();
     if (!record.is_object()) fail(fmt::format("{}; record {} is none", kShape, number), place, "");
@@ -140,6 +187,7 @@ std::vector<Relevance> relevance_of(const RevisitedTruth& truth, Difficulty diff
 RelevanceList read_relevance_list(const std::filesystem::path& path) {
   const auto file = FileBytes::map(path);
   RelevanceList list;
+  std::unordered_map<std::string, size_t> line_of;
   std::string_view rest = file->text();
   for (size_t line = 1; !rest.empty(); ++line) {
     const size_t end = std::min(rest.find('\n'), rest.size());
@@ -151,6 +199,10 @@ RelevanceList read_relevance_list(const std::filesystem::path& path) {
     if (!json.is_object() || !json.contains("query") || !json["query"].is_string())
       fail("expected {\"query\": \"name\", \"positive\": [...], \"junk\": [...]}", place, "");
     list.queries.push_back(json["query"].get<std::string>());
+    if (const auto [at, fresh] = line_of.emplace(list.queries.back(), line); !fresh)
+      fail(fmt::format("expected each query once, '{}' stands in line {}, too", at->first,
+                       at->second),
+           place, "write all its positives in one line");
     list.positive.push_back(names(json, "positive", place));
     list.junk.push_back(json.contains("junk") ? names(json, "junk", place)
                                               : std::vector<std::string>{});
@@ -159,53 +211,81 @@ RelevanceList read_relevance_list(const std::filesystem::path& path) {
   return list;
 }
 
-std::vector<uint32_t> rows_of(const std::vector<std::string>& wanted,
-                              const std::vector<std::string>& ids, const std::string& place) {
-  std::unordered_map<std::string, uint32_t> by_id;
-  std::unordered_multimap<std::string, uint32_t> by_stem;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    by_id.emplace(ids[i], uint32_t(i));
-    by_stem.emplace(stem(ids[i]), uint32_t(i));
-  }
-  std::vector<uint32_t> rows;
-  for (const std::string& name : wanted) {
-    if (const auto exact = by_id.find(name); exact != by_id.end()) {
-      rows.push_back(exact->second);
-      continue;
+namespace {
+
+// Names to rows of `ids`, which it refers to.
+class Finder {
+ public:
+  Finder(const std::vector<std::string>& ids, const std::string& place) : ids_(ids), place_(place) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      by_id_.emplace(ids[i], uint32_t(i));
+      by_stem_.emplace(stem(ids[i]), uint32_t(i));
     }
-    const auto [begin, end] = by_stem.equal_range(stem(name));
+  }
+
+  std::vector<uint32_t> rows(const std::vector<std::string>& names) const {
+    std::vector<uint32_t> out;
+    for (const std::string& name : names) out.push_back(row(name));
+    return out;
+  }
+
+  // The same, and an Error where two names mean one row: the second would overwrite the first.
+  std::vector<uint32_t> different_rows(const std::vector<std::string>& names) const {
+    const std::vector<uint32_t> found = rows(names);
+    std::unordered_map<uint32_t, size_t> first;
+    for (size_t i = 0; i < found.size(); ++i)
+      if (const auto [at, fresh] = first.emplace(found[i], i); !fresh)
+        fail(fmt::format("expected names of different rows, '{}' and '{}' both mean '{}'",
+                         names[at->second], names[i], ids_[found[i]]),
+             place_, "name each query and each database image once");
+    return found;
+  }
+
+ private:
+  uint32_t row(const std::string& name) const {
+    if (const auto exact = by_id_.find(name); exact != by_id_.end()) return exact->second;
+    // "img.001" may be a name without extension: only where it is none, ".001" is the extension.
+    auto [begin, end] = by_stem_.equal_range(std::filesystem::path(name).filename().string());
+    if (begin == end) std::tie(begin, end) = by_stem_.equal_range(stem(name));
     const auto matches = std::distance(begin, end);
     if (matches != 1)
-      fail(fmt::format("expected one row named '{}', found {}", name, matches), place,
+      fail(fmt::format("expected one row named '{}', found {}", name, matches), place_,
            "names are sample ids, or file names without folder and extension");
-    rows.push_back(begin->second);
+    return begin->second;
   }
-  return rows;
+
+  const std::vector<std::string>& ids_;
+  const std::string& place_;
+  std::unordered_map<std::string_view, uint32_t> by_id_;
+  std::unordered_multimap<std::string, uint32_t> by_stem_;
+};
+
+}  // namespace
+
+std::vector<uint32_t> rows_of(const std::vector<std::string>& names,
+                              const std::vector<std::string>& ids, const std::string& place) {
+  return Finder(ids, place).rows(names);
 }
 
 std::vector<Relevance> resolve(const RelevanceList& list, const std::vector<std::string>& query_ids,
                                const std::vector<std::string>& database_ids,
                                const std::string& place) {
   std::vector<Relevance> out(query_ids.size());
-  const std::vector<uint32_t> queries = rows_of(list.queries, query_ids, place);
+  const std::vector<uint32_t> queries = Finder(query_ids, place).different_rows(list.queries);
+  const Finder database(database_ids, place);
   for (size_t i = 0; i < queries.size(); ++i)
-    out[queries[i]] = {rows_of(list.positive[i], database_ids, place),
-                       rows_of(list.junk[i], database_ids, place)};
+    out[queries[i]] = {database.rows(list.positive[i]), database.rows(list.junk[i])};
   return out;
 }
 
-std::vector<Relevance> resolve(const RevisitedTruth& truth, Difficulty difficulty,
-                               const std::vector<std::string>& query_ids,
-                               const std::vector<std::string>& database_ids,
-                               const std::string& place) {
-  std::vector<Relevance> out(query_ids.size());
-  const std::vector<uint32_t> queries = rows_of(truth.queries, query_ids, place);
-  const std::vector<uint32_t> database = rows_of(truth.database, database_ids, place);
-  const std::vector<Relevance> relevance = relevance_of(truth, difficulty);
-  for (size_t i = 0; i < queries.size(); ++i)
-    out[queries[i]] = {translate(relevance[i].positive, database),
-                       translate(relevance[i].junk, database)};
-  return out;
+RevisitedRows rows_of(const RevisitedTruth& truth, const std::vector<std::string>& query_ids,
+                      const std::vector<std::string>& database_ids, const std::string& place) {
+  const auto rows = [&](const std::vector<std::string>& images,
+                        const std::vector<std::string>& ids) {
+    const std::vector<uint32_t> numbers = Finder(ids, place).different_rows(images);
+    return std::vector<size_t>(numbers.begin(), numbers.end());
+  };
+  return {rows(truth.database, database_ids), rows(truth.queries, query_ids)};
 }
 
 }  // namespace fungi

@@ -44,18 +44,24 @@ struct RelevanceList {
 RelevanceList read_relevance_list(const std::filesystem::path& path);
 
 // Row of each name in `ids`: the id itself, or, where no id is equal, the one whose file name
-// without extension is. Error naming the first name that matches none or several.
+// without extension is the name, or else the name without its own extension. Error naming the first
+// name that matches none or several.
 std::vector<uint32_t> rows_of(const std::vector<std::string>& names,
                               const std::vector<std::string>& ids, const std::string& place);
 
 // Relevance for each of query_ids against database_ids; queries that the file does not name get
-// nothing.
+// nothing. Error where two lines mean the same query.
 std::vector<Relevance> resolve(const RelevanceList& list, const std::vector<std::string>& query_ids,
                                const std::vector<std::string>& database_ids,
                                const std::string& place);
-std::vector<Relevance> resolve(const RevisitedTruth& truth, Difficulty difficulty,
-                               const std::vector<std::string>& query_ids,
-                               const std::vector<std::string>& database_ids,
-                               const std::string& place);
+
+// The rows that a revisited set is made of, in the order of the file, which is what relevance_of()
+// counts: the database is the images of "imlist" and no others. A store may hold more, e.g. the
+// queries; ranked among them, they would count as wrong answers.
+struct RevisitedRows {
+  std::vector<size_t> database, queries;
+};
+RevisitedRows rows_of(const RevisitedTruth& truth, const std::vector<std::string>& query_ids,
+                      const std::vector<std::string>& database_ids, const std::string& place);
 
 }  // namespace fungi

@@ -3,22 +3,39 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "fungi/base/error.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/feature/pca.h"
+#include "fungi/search/metric.h"
 
 namespace fungi {
 namespace {
 
-void check(const LabelledRows& rows, size_t width, const char* what) {
+void check(const LabelledRows& rows, size_t width, const char* what, Pool& pool) {
   check_label_count(rows.labels, rows.features.rows, what);
   classes_of(rows.labels, what);
   if (rows.features.cols != width)
     fail(fmt::format("expected width {} as in training, found {}", width, rows.features.cols), what,
          "");
+  const search::ExactKey exact(Metric::euclidean, width);
+  pool.parallel_for(rows.features.rows, 1024, [&](size_t begin, size_t end, unsigned) {
+    for (size_t i = begin; i < end; ++i)
+      if (!std::isfinite(exact.norm(rows.features.row(i)))) search::fail_not_finite(what, i);
+  });
+}
+
+// A fifth of the rows stands aside to choose the penalty.
+Split validation_split(Labels labels, uint32_t seed) {
+  try {
+    return stratified_fraction(labels, 0.8, seed);
+  } catch (const Error& e) {
+    fail(e.message(), "training rows, of which a fifth chooses the penalty",
+         "give validation rows of their own (--validation STORE), or more rows per class");
+  }
 }
 
 }  // namespace
@@ -33,9 +50,9 @@ LinearProbeScore linear_probe(const LabelledRows& train,
                               const std::optional<LabelledRows>& validation,
                               const LabelledRows& test, const LinearProbeOptions& options,
                               Pool& pool) {
-  check(train, train.features.cols, "training rows");
-  check(test, train.features.cols, "test rows");
-  if (validation) check(*validation, train.features.cols, "validation rows");
+  check(train, train.features.cols, "training rows", pool);
+  check(test, train.features.cols, "test rows", pool);
+  if (validation) check(*validation, train.features.cols, "validation rows", pool);
   if (options.lambdas.empty()) fail("expected at least one penalty, found none", "lambdas", "");
 
   // Which training rows are fitted, and which choose.
@@ -44,7 +61,7 @@ LinearProbeScore linear_probe(const LabelledRows& train,
     split.first.resize(train.labels.size());
     std::iota(split.first.begin(), split.first.end(), size_t{0});
   } else {
-    split = stratified_fraction(train.labels, 0.8, options.seed);
+    split = validation_split(train.labels, options.seed);
   }
   if (options.shots > 0) {
     const std::vector<int64_t> labels = gather(train.labels, split.first);

@@ -42,7 +42,8 @@ struct LinearProbeScore {
 
 // Without validation rows, a stratified fifth of the training rows serves; the final model of a run
 // without shots is then fitted on all training rows, with the PCA of the four fifths. With
-// validation rows they only choose.
+// validation rows they only choose. Errors: labels, widths, no penalties, classes too small for a
+// split, NaN or infinity (naming side and row). model.converged says whether the final fit ended.
 LinearProbeScore linear_probe(const LabelledRows& train,
                               const std::optional<LabelledRows>& validation,
                               const LabelledRows& test, const LinearProbeOptions& options,

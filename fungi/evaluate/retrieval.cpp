@@ -14,6 +14,7 @@ namespace {
 using search::Best;
 
 constexpr size_t kKeyBytes = size_t{64} << 20;  // of keys in memory at a time
+constexpr size_t kRowBlock = 32;  // rows of the database that meet the queries at once
 
 enum Role : uint8_t { kOther, kPositive, kJunk };
 
@@ -60,6 +61,12 @@ std::vector<size_t> ranks_of(View<const double> keys, size_t query, const std::v
   return ranks;
 }
 
+void check_cuts(const std::vector<size_t>& precision_at) {
+  for (size_t cut : precision_at)
+    if (cut == 0)
+      fail("expected precision at 1 or deeper, found 0", "precision_at", "use 1 or more");
+}
+
 }  // namespace
 
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at) {
@@ -70,6 +77,7 @@ QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_
     const double before = ranks[j] == 0 ? 1.0 : double(j) / rank;
     score.average_precision += (before + double(j + 1) / (rank + 1)) / (2.0 * double(ranks.size()));
   }
+  check_cuts(precision_at);
   for (size_t cut : precision_at) {
     const size_t depth = std::min(ranks.back() + 1, cut);
     const auto within = std::upper_bound(ranks.begin(), ranks.end(), depth - 1) - ranks.begin();
@@ -108,11 +116,14 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
   };
   const std::vector<double> norms = norms_of(database, "database");
   const std::vector<double> query_norms = norms_of(queries, "queries");
+  // Some rows stay in the cache while all queries meet them: else each query would bring the whole
+  // database from memory.
   const auto fill = [&](size_t first, View<double> keys) {
-    pool.parallel_for(keys.rows, 1, [&](size_t i, size_t, unsigned) {
-      for (size_t j = 0; j < database.rows; ++j)
-        keys(i, j) =
-            exact(queries.row(first + i), database.row(j), query_norms[first + i], norms[j]);
+    pool.parallel_for(database.rows, kRowBlock, [&](size_t begin, size_t end, unsigned) {
+      for (size_t i = 0; i < keys.rows; ++i)
+        for (size_t j = begin; j < end; ++j)
+          keys(i, j) =
+              exact(queries.row(first + i), database.row(j), query_norms[first + i], norms[j]);
     });
   };
   return evaluate_retrieval(database.rows, queries.rows, fill, relevance, options, pool);
@@ -125,8 +136,9 @@ RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const Fi
     fail(fmt::format("expected ground truth for each of {} queries, found {}", queries,
                      relevance.size()),
          "ground truth", "");
-  for (size_t cut : options.precision_at)
-    if (cut == 0) fail("expected precision at 1 or deeper, found 0", "precision_at", "");
+  if (database_rows == 0)
+    fail("expected rows to search in, found none", "database", "extract some images first");
+  check_cuts(options.precision_at);
   RetrievalScore out;
   out.by_query.resize(queries);
   const size_t step = std::clamp<size_t>(kKeyBytes / (sizeof(double) * database_rows), 1, 512);

@@ -41,6 +41,7 @@ struct RetrievalOptions {
 
 // The score of one query from the zero-based ranks of its positives, junk already taken out,
 // ascending: each positive j at rank r gives (j/r, or 1 at the top) and (j+1)/(r+1), averaged.
+// Error on a cut of 0.
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at);
 
 // The same from a complete ranking of row numbers.
@@ -55,7 +56,7 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
 
 // The same for keys that something else computes, e.g. whole gradients: fill(first, keys) writes
 // those of queries first .. first + keys.rows to every row of the database, smaller = nearer. A key
-// that is not finite is an Error.
+// that is not finite is an Error, and so is a database without rows.
 using FillKeys = std::function<void(size_t first, View<double> keys)>;
 RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
                                   const std::vector<Relevance>& relevance,

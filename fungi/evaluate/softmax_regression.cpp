@@ -14,6 +14,7 @@
 #include "fungi/feature/eigen.h"
 #include "fungi/feature/eigen_kernel.h"
 #include "fungi/kernel/kernel.h"
+#include "fungi/search/metric.h"
 
 namespace fungi {
 namespace {
@@ -264,8 +265,11 @@ std::vector<int64_t> predict(const SoftmaxModel& model, View<const float> rows, 
          "features", "use the features the model was fitted on");
   const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
   const kernel::PackedMatrix packed = pack_weights(table, model.weights.data(), c, rows.cols);
+  const search::ExactKey exact(Metric::euclidean, rows.cols);
   std::vector<int64_t> out(rows.rows);
   pool.parallel_for(rows.rows, kBlock, [&](size_t begin, size_t end, unsigned) {
+    for (size_t i = begin; i < end; ++i)
+      if (!std::isfinite(exact.norm(rows.row(i)))) search::fail_not_finite("features", i);
     Matrix<float> scores(end - begin, c);
     Buffer scratch;
     multiply(table, rows.slice(begin, end - begin), packed, scores.data(), c, scratch);

@@ -44,7 +44,8 @@ class SoftmaxRegression {
   std::unique_ptr<State> state_;
 };
 
-// The label of the largest score of each row; equal scores go to the smaller label.
+// The label of the largest score of each row; equal scores go to the smaller label. Errors: another
+// width, NaN or infinity (naming the row).
 std::vector<int64_t> predict(const SoftmaxModel& model, View<const float> rows, Pool& pool);
 
 }  // namespace fungi

@@ -46,6 +46,7 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
   e.classes = train.classes();
   for (const int64_t label : classes_of(e.train.labels).labels)
     while (e.classes.size() <= size_t(label)) e.classes.push_back(std::to_string(e.classes.size()));
+  search::check_neighbours(o.k, train.rows());
   for (const std::string& features : combinations(e.blocks)) {
     const std::vector<StoreBlock> chosen = train.select(features);
     const std::optional<Pca> pca = fit_pca(train, chosen, o.pca, pool);
@@ -55,7 +56,7 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
     r.features = features;
     r.blocks = size_t(std::count(features.begin(), features.end(), '+')) + 1;
     r.step = features == first_blocks(e.blocks, r.blocks);
-    r.neighbours = knn(database, queries, std::min(o.k, database.rows()), pool);
+    r.neighbours = knn(database, queries, o.k, pool);
     r.score = score_votes(vote(r.neighbours, e.train.labels), e.train.labels, e.test.labels);
     if (!r.step || (r.blocks > 1 && r.blocks < e.blocks.size())) r.neighbours = {};
     e.results.push_back(std::move(r));

@@ -160,10 +160,16 @@ std::string few_shot_section(const Store& train, const Store& test, const Evalua
                  o.k));
 }
 
+// One test row, or a block that is the same everywhere, has no CKA; the rest of the page has.
 std::string cka_section(const Store& test, const Evaluation& e, Pool& pool) {
-  return "<h2>Similarity of the blocks</h2><p class=note>linear CKA on the test rows; 1 = the same "
-         "up to rotation and scale</p>" +
-         html::heat_table(e.blocks, linear_cka(test, e.blocks, pool));
+  const std::string head = "<h2>Similarity of the blocks</h2>";
+  try {
+    return head +
+           "<p class=note>linear CKA on the test rows; 1 = the same up to rotation and scale</p>" +
+           html::heat_table(e.blocks, linear_cka(test, e.blocks, pool));
+  } catch (const Error& error) {
+    return head + fmt::format("<p class=note>left out: {}</p>", html::escape(error.message()));
+  }
 }
 
 std::string map_section(const Store& test, const Evaluation& e, const ReportOptions& o,
@@ -179,6 +185,10 @@ std::string map_section(const Store& test, const Evaluation& e, const ReportOpti
       return "<h2>Map of the test rows</h2><p class=note>left out: it needs more than two rows and "
              "columns</p>";
     const Pca pca = Pca::fit(rows, 2, pool);
+    if (!(pca.total_variance() > 0))
+      return fmt::format(
+          "<h2>Map of the test rows</h2><p class=note>left out: all rows of {} are the same</p>",
+          html::breakable(f));
     const double shown = 100 * double(pca.explained_variance()[0] + pca.explained_variance()[1]) /
                          double(pca.total_variance());
     figures +=
@@ -242,6 +252,8 @@ std::string settings_section(const Store& train, const Store& test, const Report
 
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
                         const Dataset* test_pictures, const ReportOptions& o, Pool& pool) {
+  require_comparable(train.manifest(), test.manifest(), feature_names(train.manifest().spec), true,
+                     test.folder().string(), "extract it with --like " + train.folder().string());
   const Evaluation e = report::evaluate(train, test, o, pool);
   std::string body = headline(e, o, train.manifest().spec.model_path) + accuracy_section(e);
   if (e.results.size() > 1) {

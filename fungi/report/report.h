@@ -23,7 +23,8 @@ struct ReportOptions {
 };
 
 // Pictures are optional; without them the neighbours are left out. They must be the data sets the
-// stores were made from.
+// stores were made from. Errors: stores that cannot be compared, k larger than the training rows.
+// Sections that such rows cannot have (CKA of one row) are left out with a note.
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
                         const Dataset* test_pictures, const ReportOptions& options, Pool& pool);
 

@@ -16,6 +16,7 @@ namespace {
 
 // Queries, or what is searched.
 struct Side {
+  const char* name = "";  // in messages
   const Store* store = nullptr;
   std::vector<size_t> rows;                  // of the store
   Matrix<float> embeddings;                  // of length 1; empty when not asked for
@@ -107,8 +108,11 @@ void GradientSearch::State::measure(Side& side, Pool& pool) {
   }
   side.norms.assign(side.rows.size(), 0.0);
   for (size_t i = 0; i < side.rows.size(); ++i) {
+    for (const std::vector<double>& squares : side.squares)
+      if (!std::isfinite(squares[i])) search::fail_not_finite(side.name, side.rows[i]);
     if (!side.embeddings.empty()) {
       const double norm = exact->norm(side.embeddings.row(i));
+      if (!std::isfinite(norm)) search::fail_not_finite(side.name, side.rows[i]);
       side.norms[i] = norm * norm;
     }
     for (const std::vector<double>& squares : side.squares) side.norms[i] += squares[i] > 0;
@@ -138,8 +142,9 @@ void GradientSearch::State::add_gradient(size_t gradient, const Block& x, const 
     for (size_t j = 0; j < y.count; ++j) {
       const double square = x_squares[i] * y_squares[j];
       const double cosine = square > 0 ? products_of(i, j) / std::sqrt(square) : 0;
+      // In this order, std::max leaves a NaN as it is.
       keys(i, j) += metric == Metric::euclidean
-                        ? std::max(0.0, (x_squares[i] > 0) + (y_squares[j] > 0) - 2 * cosine)
+                        ? std::max((x_squares[i] > 0) + (y_squares[j] > 0) - 2 * cosine, 0.0)
                         : -cosine;
     }
   }
@@ -186,9 +191,10 @@ GradientSearch::GradientSearch(const Store& database, const Store& queries,
   }
   s.database.rows = std::move(options.database_rows);
   if (s.database.rows.empty()) s.database.rows = all_rows(database);
-  s.queries.rows = all_rows(queries);
-  s.database.store = &database;
-  s.queries.store = &queries;
+  s.queries.rows = std::move(options.query_rows);
+  if (s.queries.rows.empty()) s.queries.rows = all_rows(queries);
+  s.database.store = &database, s.database.name = "database";
+  s.queries.store = &queries, s.queries.name = "queries";
   s.open(s.database, gradients, embedding);
   s.open(s.queries, gradients, embedding);
   if (s.database.embeddings.cols() != s.queries.embeddings.cols())
@@ -235,8 +241,11 @@ Neighbours GradientSearch::knn(size_t k, Pool& pool) const {
   state_->sweep(0, queries(), pool, [&](const Block& x, const Block& y, View<const double> block) {
     pool.parallel_for(x.count, 16, [&](size_t begin, size_t end, unsigned) {
       for (size_t i = begin; i < end; ++i)
-        for (size_t j = 0; j < y.count; ++j)
+        for (size_t j = 0; j < y.count; ++j) {
+          if (!std::isfinite(block(i, j)))
+            search::fail_not_finite("queries", state_->queries.rows[x.first + i]);
           best_of(x.first + i).offer({block(i, j), static_cast<uint32_t>(y.first + j)});
+        }
     });
   });
   Neighbours out{Matrix<uint32_t>(queries(), k), Matrix<double>(queries(), k)};

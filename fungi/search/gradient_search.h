@@ -22,7 +22,8 @@ namespace fungi {
 
 struct GradientSearchOptions {
   Metric metric = Metric::euclidean;
-  std::vector<size_t> database_rows;       // those searched, ascending; empty: all
+  std::vector<size_t> database_rows = {};  // those searched, in this order; empty: all
+  std::vector<size_t> query_rows = {};     // those that ask, in this order; empty: all
   size_t block_bytes = size_t{128} << 20;  // of factors, per side
 };
 
@@ -30,7 +31,7 @@ class GradientSearch {
  public:
   // features: "embedding+kl+dino", of blocks that both stores hold; all but the embedding are
   // compared by their factors. Both stores must live as long. Errors: no factors (KeptFactors),
-  // layers that differ.
+  // layers that differ, NaN or infinity (naming side and row).
   GradientSearch(const Store& database, const Store& queries, std::string_view features, Pool& pool,
                  GradientSearchOptions options = {});
   ~GradientSearch();

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <queue>
 
 #include "fungi/base/cpu.h"
@@ -60,7 +61,7 @@ struct HnswBody final : Index::Body {
       const float* query = queries.row(q);
       if (!std::isfinite(exact.norm(query))) fail_not_finite("queries", q);
       std::vector<Best> best;
-      for (const Near& near : walk(query, effort, uint32_t(q + 1), seen[worker]))
+      for (const Near& near : walk(query, exact, effort, uint32_t(q + 1), seen[worker]))
         best.push_back({exact(query, rows.view().row(near.row)), near.row});
       if (best.size() < k)
         fail(fmt::format("expected {} neighbours, the graph reaches {} rows", k, best.size()),
@@ -77,14 +78,18 @@ struct HnswBody final : Index::Body {
     float operator()(uint32_t row) const {
       const float* y = rows.row(row);
       // The row's term costs a second pass over its numbers, which are in the cache by then.
-      return graph_distance(metric, table.dot(rows.cols, query, y), term,
-                            graph_term(metric, y, rows.cols));
+      const float distance = graph_distance(metric, table.dot(rows.cols, query, y), term,
+                                            graph_term(metric, y, rows.cols));
+      // Large numbers overflow f32 and are still numbers.
+      if (!std::isfinite(distance) && !std::isfinite(exact.norm(y))) fail_damaged(row);
+      return distance;
     }
     Metric metric;
     View<const float> rows;
     const float* query;
     float term;
     const kernel::Kernel& table;
+    const ExactKey& exact;
   };
 
   [[noreturn]] static void broken() {
@@ -104,11 +109,11 @@ struct HnswBody final : Index::Body {
     for (int32_t i = 1; i <= list[0]; ++i) visit(checked(list[i]));
   }
 
-  std::vector<Near> walk(const float* query, size_t effort, uint32_t stamp,
+  std::vector<Near> walk(const float* query, const ExactKey& exact, size_t effort, uint32_t stamp,
                          std::vector<uint32_t>& seen) const {
     const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
     const View<const float> all = rows.view();
-    const Distance distance{metric, all, query, graph_term(metric, query, all.cols), table};
+    const Distance distance{metric, all, query, graph_term(metric, query, all.cols), table, exact};
     const uint32_t first = checked(entry.view()(0, 0));
     Near at{distance(first), first};
     for (int64_t level = entry.view()(1, 0); level > 0; --level) descend(level, at, distance);

@@ -68,6 +68,11 @@ void require_array(bool condition, const Path& file, const char* expected) {
     fail(fmt::format("expected {}", expected), file.string(), "build the index again");
 }
 
+void fail_damaged(size_t row) {
+  fail(fmt::format("expected finite numbers, found NaN or infinity in row {}", row),
+       "vectors.npy of the index", "build the index again");
+}
+
 }  // namespace search
 
 Index::Index(std::unique_ptr<Body> body) : body_(std::move(body)) {}

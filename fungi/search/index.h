@@ -58,7 +58,8 @@ class Index {
   size_t width() const;
 
   // The k nearest rows of each query. Errors as knn(); ivf goes on to further lists until it has k
-  // rows, hnsw fails if its graph does not reach k rows.
+  // rows, hnsw fails if its graph does not reach k rows. NaN or infinity in a row that is met is an
+  // Error, too.
   Neighbours search(View<const float> queries, size_t k, Pool& pool,
                     const SearchOptions& options = {}) const;
 

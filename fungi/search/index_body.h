@@ -64,6 +64,8 @@ Body open_hnsw(const std::filesystem::path& folder, Metric metric);
 
 // Error naming the file unless the condition holds.
 void require_array(bool condition, const std::filesystem::path& file, const char* expected);
+// Rows were finite when the index was built: what is not, was damaged since.
+[[noreturn]] void fail_damaged(size_t row);
 
 }  // namespace search
 }  // namespace fungi

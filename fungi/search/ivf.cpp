@@ -81,7 +81,10 @@ struct IvfBody final : Index::Body {
       const double row_norm = metric == Metric::euclidean ? 0 : exact.norm(row);
       if (selection.full() && exact.above(selection.worst().key, query, row, norm, row_norm))
         continue;
-      selection.offer({exact(query, row, norm, row_norm), uint32_t(numbers.view()(i, 0))});
+      const Best best{exact(query, row, norm, row_norm), uint32_t(numbers.view()(i, 0))};
+      // The cosine of a row without a length is 0: its length tells.
+      if (!std::isfinite(row_norm) || !std::isfinite(best.key)) fail_damaged(best.row);
+      selection.offer(best);
     }
   }
 

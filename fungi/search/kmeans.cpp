@@ -100,10 +100,13 @@ std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint3
   return count;
 }
 
-// An empty cluster takes half of the largest one: both centres move apart a little.
-void fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
+// An empty cluster takes half of the largest one: both centres move apart a little. True if there
+// was one.
+bool fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
+  bool split = false;
   for (size_t empty = 0; empty < count.size(); ++empty) {
     if (count[empty] > 0) continue;
+    split = true;
     const size_t largest = size_t(std::max_element(count.begin(), count.end()) - count.begin());
     for (size_t c = 0; c < centres.cols(); ++c) {
       const float value = centres(largest, c);
@@ -114,6 +117,7 @@ void fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
     count[empty] = count[largest] / 2;
     count[largest] -= count[empty];
   }
+  return split;
 }
 
 KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansOptions& o,
@@ -128,14 +132,19 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
     result.centres = gather(rows, draw(rows.rows, o.clusters, random));
   }
   result.assignment = nearest.assign(result.centres, pool);
+  bool split = false;
   while (result.iterations < o.iterations) {
     ++result.iterations;
     std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
-    fill_empty(count, result.centres);
+    split = fill_empty(count, result.centres);
     const std::vector<uint32_t>& next = nearest.assign(result.centres, pool);
     const bool settled = next == result.assignment;
     result.assignment = next;
     if (settled) break;
+  }
+  if (split) {  // a centre that moved aside to no avail goes back to the mean of its rows
+    move_centres(rows, result.assignment, result.centres, pool);
+    result.assignment = nearest.assign(result.centres, pool);
   }
   result.inertia = inertia_of(rows, result.centres, result.assignment, pool);
   return result;

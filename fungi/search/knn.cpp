@@ -76,13 +76,15 @@ class Block {
 
   // Every key exactly; parts of the database are independent and their k best are merged.
   void run_direct(Pool& pool, KnnWork& work) {
-    const size_t part = 4096, parts = (database_.rows + part - 1) / part, k = running_.k;
+    const size_t part = 4096, parts = (database_.rows + part - 1) / part;
     std::vector<double> norms(queries_.rows);
     for (size_t i = 0; i < queries_.rows; ++i) {
       norms[i] = exact_.norm(queries_.row(i));
       if (!std::isfinite(norms[i])) search::fail_not_finite("queries", first_query_ + i);
     }
-    std::vector<Running> found(parts, Running(queries_.rows, k));
+    std::vector<Running> found;  // a part has no more than its rows: k may be all of the database
+    for (size_t p = 0; p < parts; ++p)
+      found.emplace_back(queries_.rows, std::min({running_.k, part, database_.rows - p * part}));
     pool.parallel_for(parts, 1, [&](size_t p, size_t, unsigned) {
       const size_t end = std::min((p + 1) * part, database_.rows);
       for (size_t j = p * part; j < end; ++j) {
@@ -96,7 +98,7 @@ class Block {
     });
     for (Running& r : found)
       for (size_t i = 0; i < queries_.rows; ++i)
-        for (size_t b = 0; b < r.size[i]; ++b) running_.of(i).offer(r.heap[i * k + b]);
+        for (size_t b = 0; b < r.size[i]; ++b) running_.of(i).offer(r.heap[i * r.k + b]);
     work.pairs += uint64_t(database_.rows) * queries_.rows;
     work.exact += uint64_t(database_.rows) * queries_.rows;
   }

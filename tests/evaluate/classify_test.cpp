@@ -73,6 +73,12 @@ TEST(Classify, area_under_the_curve_is_scikit_learns) {
   // Without one of the classes among the targets there is no curve.
   std::vector<int64_t> one_kind(targets.size(), 1);
   EXPECT_FALSE(classify(train, labels, test, one_kind, {}, pool).auc.has_value());
+  // Rows of a third class have no place on it.
+  Matrix<float> more(test.rows() + 2, test.cols());
+  std::copy_n(test.data(), test.rows() * test.cols(), more.data());
+  std::vector<int64_t> strange = targets;
+  strange.push_back(7), strange.push_back(7);
+  EXPECT_EQ(classify(train, labels, more, strange, {}, pool).auc, score.auc);
 }
 
 TEST(Classify, equal_votes_go_to_the_smallest_label) {

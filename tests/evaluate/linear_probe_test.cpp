@@ -123,6 +123,12 @@ TEST(SoftmaxRegression, refuses_bad_input) {
   EXPECT_THROW(SoftmaxRegression(rows, labels, pool).fit({.lambda = 0}), Error);
   const SoftmaxModel model = SoftmaxRegression(rows, labels, pool).fit({});
   EXPECT_THROW(predict(model, Matrix<float>(3, 5), pool), Error);
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    Matrix<float> asked(3, 4);
+    asked(1, 2) = bad;
+    EXPECT_THROW(predict(model, asked, pool), Error);
+  }
   rows(20, 1) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(SoftmaxRegression(rows, labels, pool), Error);
 }
@@ -177,14 +183,45 @@ TEST(LinearProbe, follows_the_protocol) {
   EXPECT_TRUE(few.pca_applied);
   EXPECT_FALSE(linear_probe(a, {}, c, {.pca = 30, .shots = 6}, pool).pca_applied);
   EXPECT_LT(few.accuracy, split.accuracy + 0.05);
-  // The first of the best penalties wins: with one repeated, the first of the two.
-  const LinearProbeScore tie = linear_probe(a, b, c, {.lambdas = {1e-2, 1e-2}, .pca = 0}, pool);
-  EXPECT_EQ(tie.validation[0], tie.validation[1]);
-  EXPECT_EQ(tie.lambda, 1e-2);
+  // The first of the best penalties wins, whichever it is.
+  for (const std::vector<double>& lambdas : {std::vector{1e-2, 1.01e-2}, {1.01e-2, 1e-2}}) {
+    const LinearProbeScore tie = linear_probe(a, b, c, {.lambdas = lambdas, .pca = 0}, pool);
+    ASSERT_EQ(tie.validation[0], tie.validation[1]);
+    EXPECT_EQ(tie.lambda, lambdas[0]);
+  }
   EXPECT_THROW(linear_probe(a, {}, c, {.lambdas = {}}, pool), Error);
   EXPECT_THROW(linear_probe(a, {}, c, {.shots = 200}, pool), Error);
   EXPECT_THROW(linear_probe(a, {}, {validation.view().slice(0, 3), validation_labels}, {}, pool),
                Error);
+}
+
+TEST(LinearProbe, names_the_side_and_the_row_that_is_not_finite) {
+  Pool pool(2);
+  std::vector<int64_t> labels, few_labels;
+  const Matrix<float> good = classes_in_space(60, 4, 3, 9, labels);
+  Matrix<float> bad = good.copy();
+  bad(17, 2) = std::numeric_limits<float>::quiet_NaN();
+  const LabelledRows a{good, labels}, b{bad, labels};
+  const auto reason = [&](const LabelledRows& train, std::optional<LabelledRows> validation,
+                          const LabelledRows& test) -> std::string {
+    try {
+      linear_probe(train, validation, test, {}, pool);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no Error";
+  };
+  EXPECT_EQ(reason(a, a, a), "no Error");
+  for (const auto& [what, found] :
+       {std::pair("training rows", reason(b, a, a)), std::pair("validation rows", reason(a, b, a)),
+        std::pair("test rows", reason(a, {}, b))}) {
+    EXPECT_EQ(found.find(what), 0u) << found;
+    EXPECT_NE(found.find("row 17"), std::string::npos) << found;
+  }
+  // Too few rows for a split of their own.
+  const Matrix<float> few = classes_in_space(12, 4, 5, 9, few_labels);
+  const std::string split = reason({few, few_labels}, {}, {few, few_labels});
+  EXPECT_NE(split.find("--validation"), std::string::npos) << split;
 }
 
 }  // namespace

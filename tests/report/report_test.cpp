@@ -17,6 +17,7 @@
 #include "fungi/report/neighbours.h"
 #include "fungi/report/thumbnail.h"
 #include "tests/support/command.h"
+#include "tests/support/made_store.h"
 
 namespace fungi {
 namespace {
@@ -191,8 +192,47 @@ TEST(Report, IsOneSelfContainedPage) {
             0);
   const auto refused = test::run_fungi("report " + train + " " + other + " -o " + page_file);
   EXPECT_EQ(refused.status, 1);
-  EXPECT_NE(refused.err.find("the gradients were not made like those of"), std::string::npos)
+  EXPECT_NE(refused.err.find("its rows cannot be compared: 'settings.seed'"), std::string::npos)
       << refused.err;
+}
+
+// Rows of two blocks around one direction per class; `same`: a second block that never changes.
+std::vector<test::MadeRow> made_rows(size_t count, bool same) {
+  std::vector<test::MadeRow> rows;
+  for (size_t i = 0; i < count; ++i) {
+    const float x = float(i % 2), y = 0.1f * float(i);
+    rows.push_back({fmt::format("{}.png", i),
+                    int64_t(i % 2),
+                    {{x, 1 - x, y}, same ? std::vector<float>{1, 2, 3} : std::vector{y, x, 1.0f}}});
+  }
+  return rows;
+}
+
+TEST(Report, SectionsThatCannotBeAreLeftOut) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> names{"embedding", "kl"}, classes{"a", "b"};
+  test::write_made_store(folder / "train", made_rows(12, false), classes, names);
+  test::write_made_store(folder / "one", made_rows(1, false), classes, names);
+  test::write_made_store(folder / "same", made_rows(9, true), classes, names);
+  test::write_made_store(folder / "good", made_rows(9, false), classes, names);
+  Pool pool(2);
+  const Store train = Store::open(folder / "train");
+  const auto page = [&](const char* test, size_t k) {
+    return make_report(train, Store::open(folder / test), nullptr, nullptr, {.k = k}, pool);
+  };
+  const std::string good = page("good", 3), one = page("one", 3), same = page("same", 3);
+  EXPECT_EQ(good.find("left out: expected"), std::string::npos);
+  EXPECT_NE(one.find("left out: expected at least two rows, found 1"), std::string::npos);
+  EXPECT_NE(same.find("left out: expected rows that differ, block kl has the same row everywhere"),
+            std::string::npos);
+  for (const std::string& text : {one, same}) {
+    EXPECT_NE(text.find("Accuracy of every combination"), std::string::npos);
+    EXPECT_EQ(text.find("nan"), std::string::npos);
+  }
+  // Twelve rows cannot give thirteen neighbours; the page would name a k that it did not use.
+  EXPECT_NO_THROW(page("good", 12));
+  EXPECT_THROW(page("good", 13), Error);
+  EXPECT_THROW(page("good", 0), Error);
 }
 
 }  // namespace

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <limits>
+
+#include "fungi/checkpoint/npy.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/search/knn.h"
 #include "tests/support/command.h"
@@ -175,6 +179,51 @@ TEST(GradientSearch, SaysWhatIsMissing) {
   const GradientSearch search(good, good, "kl", pool);
   EXPECT_THROW(search.knn(0, pool), Error);
   EXPECT_THROW(search.knn(6, pool), Error);
+}
+
+TEST(GradientSearch, NamesTheRowThatIsNotFinite) {
+  const Stores stores;
+  Pool pool(2);
+  // Row 8 is the second of the second shard (shards of 7 rows).
+  for (const char* file : {"embedding-00001.npy", "kl_factors_a-00001.npy",
+                           "dino_factors_b-00001.npy", "simclr_factors_a-00001.npy"})
+    for (const std::string side : {"database", "queries"})
+      for (const float bad :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        const auto path = stores.folder / side / file;
+        const std::string bytes = test::read_text(path);
+        Matrix<float> values = NpyFile::open(path).read();
+        values(1, 2) = bad;
+        write_npy(path, npy_array(values));
+        const Store database = stores.database(), queries = stores.queries();
+        for (const Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
+          try {
+            GradientSearch(database, queries, "embedding+kl+dino+simclr", pool, {.metric = metric})
+                .knn(3, pool);
+            ADD_FAILURE() << file << " " << side << " " << bad << " " << to_string(metric);
+          } catch (const Error& e) {
+            EXPECT_EQ(e.place(), side) << file;
+            EXPECT_NE(e.message().find("row 8"), std::string::npos) << e.what();
+          }
+        }
+        std::ofstream(path, std::ios::binary) << bytes;
+      }
+}
+
+TEST(GradientSearch, RowsOfEitherSideInAnyOrder) {
+  const Stores stores;
+  const Store database = stores.database(), queries = stores.queries();
+  Pool pool(2);
+  const std::vector<size_t> some = {31, 3, 39, 8}, asking = {16, 2, 5};
+  Matrix<double> whole(17, 40), part(3, 4);
+  GradientSearch(database, queries, "embedding+dino", pool).keys(0, whole, pool);
+  const GradientSearch search(database, queries, "embedding+dino", pool,
+                              {.database_rows = some, .query_rows = asking});
+  EXPECT_EQ(search.rows(), 4u);
+  EXPECT_EQ(search.queries(), 3u);
+  search.keys(0, part, pool);
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t j = 0; j < 4; ++j) EXPECT_EQ(part(i, j), whole(asking[i], some[j]));
 }
 
 }  // namespace

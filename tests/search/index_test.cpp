@@ -195,6 +195,23 @@ TEST_F(IndexTest, refuses_broken_folders) {
   EXPECT_THROW(Index::open(folder_), Error);
 }
 
+TEST_F(IndexTest, refuses_damaged_vectors) {
+  Pool pool(2);
+  const Matrix<float> rows = clustered(40, 5, 11);
+  for (const Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine})
+    for (const IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw})
+      for (const float bad :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        Index::build(rows, {.kind = kind, .metric = metric}, pool).save(folder_);
+        Matrix<float> vectors = NpyFile::open(folder_ / "vectors.npy").read();
+        vectors(23, 1) = bad;
+        write_npy(folder_ / "vectors.npy", npy_array(vectors));
+        EXPECT_THROW(Index::open(folder_).search(rows, 40, pool, {.probes = 1000, .effort = 1000}),
+                     Error)
+            << to_string(kind) << " " << to_string(metric) << " " << bad;
+      }
+}
+
 TEST(Recall, counts_shared_rows) {
   Neighbours a{Matrix<uint32_t>(2, 2), Matrix<double>(2, 2)},
       b{Matrix<uint32_t>(2, 2), Matrix<double>(2, 2)};

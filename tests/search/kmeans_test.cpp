@@ -114,6 +114,20 @@ TEST(KMeans, empty_clusters_split_the_largest) {
   EXPECT_EQ(std::set<uint32_t>(result.assignment.begin(), result.assignment.end()).size(), 4u);
 }
 
+// Fewer distinct rows than clusters: a split changes nothing, and the centres end on the rows.
+TEST(KMeans, a_split_to_no_avail_is_undone) {
+  Pool pool(2);
+  Matrix<float> rows(30, 2), start(4, 2);
+  for (size_t i = 0; i < 30; ++i) rows(i, 0) = float(i % 3) + 1, rows(i, 1) = 5 - 2 * float(i % 3);
+  for (size_t j = 0; j < 4; ++j) std::copy_n(rows.row(j % 3), 2, start.row(j));
+  for (const size_t iterations : {1u, 2u, 25u}) {
+    const KMeans result =
+        kmeans(rows, {.clusters = 4, .iterations = iterations, .initial = start}, pool);
+    EXPECT_EQ(result.inertia, 0) << iterations;
+    EXPECT_EQ(result.assignment, assign_to_centres(rows, result.centres, pool));
+  }
+}
+
 TEST(KMeans, equal_distances_go_to_the_smaller_centre) {
   Pool pool(1);
   Matrix<float> rows(3, 1), centres(3, 1);

@@ -4,6 +4,7 @@
 #include "fungi/search/knn.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -294,6 +295,23 @@ TEST(Knn, refuses_what_it_cannot_answer) {
       broken_queries(2, 0) = bad;
       EXPECT_THROW(knn(database, broken_queries.view().slice(0, count), 2, pool), Error);
     }
+}
+
+// One query that asks for the whole database: memory grows with the rows, not with their square.
+TEST(Knn, many_neighbours_of_few_queries_take_little_memory) {
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // kilobytes
+  };
+  Pool pool(2);
+  const size_t n = 500000;
+  Matrix<float> rows(n, 1), query(1, 1);
+  for (size_t i = 0; i < n; ++i) rows(i, 0) = float((i * 7919) % n);
+  const auto before = peak();
+  const Neighbours found = knn(rows, query, n, pool);
+  EXPECT_LT(peak() - before, 200 * 1024) << "kilobytes more";
+  for (size_t b = 0; b < n; ++b) ASSERT_EQ(found.value(0, b), double(b));
 }
 
 }  // namespace
