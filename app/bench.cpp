@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -26,12 +27,48 @@ struct Arguments {
   bool json = false;
 };
 
+// More than the backbone and its backward: views, losses, projection.
+bool whole_features(const std::vector<std::string>& objectives) {
+  return objectives != std::vector<std::string>{"none"} &&
+         objectives != std::vector<std::string>{"kl"};
+}
+
 Matrix<float> random_inputs(const Architecture& a, size_t n) {
   Matrix<float> pixels(n, a.channels * a.input_h * a.input_w);
   const RandomStream random(7, "bench");
   for (size_t i = 0; i < n * pixels.cols(); ++i)
     pixels.data()[i] = float(random.uniform(i) * 4 - 2);
   return pixels;
+}
+
+size_t parse_side(const std::string& text, size_t patch) {
+  size_t side = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, side);
+  if (error != std::errc() || last != end || side == 0 || side > 4096 || side % patch)
+    fail(fmt::format("expected a multiple of the patch ({}) up to 4096, found '{}'", patch, text),
+         "--set size", "e.g. --set size=448 or --set size=448x224");
+  return side;
+}
+
+// A record by name, with those facts that are not in the name.
+Architecture stated_architecture(const std::string& name, const StatedFacts& facts) {
+  Architecture a = named_architecture(name);
+  for (const auto& [key, value] : facts) {
+    if (key == "activation") {
+      a.activation = parse_activation(value);
+    } else if (key == "pooling") {
+      a.pooling = parse_pooling(value);
+    } else if (key == "size") {
+      const size_t x = value.find('x');
+      a.input_h = parse_side(value.substr(0, x), a.patch_h);
+      a.input_w = x == std::string::npos ? a.input_h : parse_side(value.substr(x + 1), a.patch_w);
+    } else {
+      fail(fmt::format("'{}' cannot be stated of {}: it has random weights", key, name), "--set",
+           "choose one of: activation, pooling, size; or give a checkpoint file");
+    }
+  }
+  return a;
 }
 
 }  // namespace
@@ -88,15 +125,16 @@ void print_table(const Stages& stages) {
 int run(const Arguments& args) {
   const std::vector<std::string> objectives = objective_list(args.objectives);
   const bool backward = !objectives.empty();
-  const bool features = backward && objectives != std::vector<std::string>{"kl"};
+  const bool features = whole_features(args.objectives);
   BackboneOptions options = args.model.backbone();
   if (!backward) options.layer = "none";
   Pool pool(args.model.thread_count());
   const auto start = std::chrono::steady_clock::now();
   const bool file = std::filesystem::exists(args.model.model);
-  const Backbone backbone = file ? Backbone::open(args.model.model, options, pool)
-                                 : Backbone::assemble(named_architecture(args.model.model),
-                                                      RandomTensors(1), options, pool);
+  const Backbone backbone =
+      file ? Backbone::open(args.model.model, options, pool)
+           : Backbone::assemble(stated_architecture(args.model.model, options.stated_facts),
+                                RandomTensors(1), options, pool);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Architecture& a = backbone.architecture();
@@ -140,7 +178,7 @@ int run(const Arguments& args) {
                              {"threads", pool.threads()},
                              {"batch", batch},
                              {"stages", stages}};
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
     return kOk;
   }
   const std::string what = features   ? fmt::format("features embedding+{}, {} views",
@@ -176,6 +214,12 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
   self->add_flag("--json", args->json, "Print JSON");
+  self->parse_complete_callback([args] {
+    if (args->batch > 0 && whole_features(args->objectives))
+      throw CLI::ValidationError("--batch",
+                                 "whole features choose their own batches: leave --batch out, or "
+                                 "measure --objectives none or kl");
+  });
   return [args] { return run(*args); };
 }
 

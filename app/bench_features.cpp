@@ -65,12 +65,17 @@ BenchRate bench_features(const Backbone& backbone, const std::vector<std::string
   const RandomPictures pictures(pool.threads() * std::max<size_t>(1, 16 / rate.views));
   std::vector<size_t> samples(pictures.size());
   std::iota(samples.begin(), samples.end(), size_t{0});
-  extractor.extract(pictures, std::span(samples).first(pool.threads()));  // warm
+  const auto extract = [&](std::span<const size_t> some) {
+    const StoreRows rows = extractor.extract(pictures, some);
+    if (!rows.failures.empty())  // a failure is quick, and says nothing
+      fail(rows.failures.front().reason, "bench", "choose other parameters");
+  };
+  extract(std::span(samples).first(pool.threads()));  // warm
   const auto start = Clock::now();
   double elapsed = 0;
   size_t done = 0;
   while (elapsed < seconds) {
-    extractor.extract(pictures, samples);
+    extract(samples);
     done += samples.size();
     elapsed = std::chrono::duration<double>(Clock::now() - start).count();
   }

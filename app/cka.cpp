@@ -20,7 +20,8 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
     const Store store = Store::open(a->store);
@@ -36,7 +37,7 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
         table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
     }
     if (a->json) {
-      fmt::print("{}\n", nlohmann::json{{"blocks", names}, {"cka", rows}}.dump(2));
+      print_json({{"blocks", names}, {"cka", rows}});
     } else {
       std::vector<std::string> head{""};
       head.insert(head.end(), names.begin(), names.end());

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/projection.h"
+#include "fungi/objective/factory.h"
 
 namespace fungi::app {
 namespace {
@@ -29,19 +32,42 @@ const std::atomic<bool>& stop_on_interrupt() {
 }
 
 void ProjectionArguments::add_to(CLI::App& verb) {
-  verb.add_option("--projection", kind,
-                  "sign, sign_reference, gaussian, sparse, factored or matrix")
-      ->capture_default_str();
+  verb.add_option(
+          "--projection", kind,
+          "sign, sign_reference, gaussian, sparse, factored, matrix (--given), or none: the "
+          "whole gradient")
+      ->capture_default_str()
+      ->check(CLI::IsMember(projection_names()));
   verb.add_option("--projection-dim", rows, "Rows of the projection; 0 = the embedding's width")
       ->capture_default_str();
 }
 
 Matrix<float> ProjectionArguments::read_matrix(const std::string& given) const {
-  if (parse_projection(kind) != ProjectionKind::matrix) return {};
+  const ProjectionKind chosen = parse_projection(kind);
+  if (rows && (chosen == ProjectionKind::matrix || chosen == ProjectionKind::none))
+    fail(fmt::format("--projection {} has its own number of rows, found {}", kind, rows),
+         "--projection-dim", "leave it out");
+  if (chosen != ProjectionKind::matrix) {
+    if (!given.empty() && Checkpoint::open(given).find(kProjectionTensor))
+      fail(fmt::format("the file holds a projection, but --projection says {}", kind), given,
+           "use --projection matrix, or a file without it");
+    return {};
+  }
   if (given.empty())
     fail("--projection matrix needs the matrix", "--given",
          "an .npz or .safetensors file with a tensor named 'projection'");
-  return Checkpoint::open(given).read("projection");
+  Matrix<float> matrix = Checkpoint::open(given).read(kProjectionTensor);
+  require_finite(matrix, kProjectionTensor, given);
+  return matrix;
+}
+
+void require_finite(View<const float> values, const std::string& name, const std::string& file) {
+  for (size_t i = 0; i < values.rows; ++i)
+    for (size_t j = 0; j < values.cols; ++j)
+      if (!std::isfinite(values(i, j)))
+        fail(fmt::format("'{}' holds {} at [{}, {}]: expected finite numbers", name, values(i, j),
+                         i, j),
+             file, "mend the array: every feature would depend on it");
 }
 
 void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
@@ -84,6 +110,20 @@ std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   return given;
 }
 
+CLI::Validator objective_specification() {
+  const auto check = [](const std::string& text) {
+    try {
+      if (text != "none") make_objective(text, {.embedding_width = 1, .token_width = 1});
+      return std::string();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator metric_name() { return CLI::IsMember({"euclidean", "inner_product", "cosine"}); }
+
 CLI::Validator at_least_one() {
   const auto check = [](const std::string& text) {
     const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -94,6 +134,17 @@ CLI::Validator at_least_one() {
 }
 
 bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }
+
+std::string shown(std::string_view text, bool lines) {
+  std::string clean(text);
+  for (char& c : clean)
+    if ((static_cast<unsigned char>(c) < 0x20 && !(lines && c == '\n')) || c == 0x7F) c = '?';
+  return clean;
+}
+
+void print_json(const nlohmann::json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
 
 std::string human_bytes(double bytes) {
   for (const char* unit : {"B", "kB", "MB", "GB"}) {

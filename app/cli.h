@@ -3,10 +3,14 @@
 // verb registers itself on the parser and leaves a function to run.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cstdio>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +42,9 @@ struct ModelOptions {
   unsigned thread_count() const;
 };
 
+// What a user's own projection is called in the file of --given.
+inline constexpr const char* kProjectionTensor = "projection";
+
 // --projection and --projection-dim.
 struct ProjectionArguments {
   std::string kind = "sign";
@@ -48,16 +55,40 @@ struct ProjectionArguments {
   Matrix<float> read_matrix(const std::string& given) const;
 };
 
+// Error naming the place of a value that is none, in a file that a user gave.
+void require_finite(View<const float> values, const std::string& name, const std::string& file);
+
 // From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
 const std::atomic<bool>& stop_on_interrupt();
 
 // What --objectives says: "none" alone means the embedding and nothing else.
 std::vector<std::string> objective_list(const std::vector<std::string>& given);
 
+// A specification of --objectives, or none; the names and parameters are checked.
+CLI::Validator objective_specification();
+
+// What --metric may be.
+CLI::Validator metric_name();
+
 // Checks a count: the parser's own check for positive numbers answers with a range of 300 digits.
 CLI::Validator at_least_one();
 
 bool is_terminal(int descriptor);
+
+// Everything for stderr goes through this: a message that cannot be shown (the disk of a log is
+// full) is no reason to stop.
+template <class... T>
+void say(fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+// A file name as a terminal may have it: control bytes are '?', line ends too unless allowed.
+std::string shown(std::string_view text, bool lines = false);
+
+// A result for programs. Names of files are bytes: those that are no UTF-8 become U+FFFD.
+void print_json(const nlohmann::json& value);
 
 // "1.2 G", "350 M": for people.
 std::string human_bytes(double bytes);

@@ -4,10 +4,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/cli.h"
 #include "fungi/feature/store.h"
 
 namespace fungi::app {
+namespace {
+
+// A store holds nothing but its own files.
+void require_outside(const Store& store, const std::filesystem::path& out) {
+  std::error_code unknown;  // what cannot be looked at is elsewhere, or refused when it is written
+  const auto own = std::filesystem::weakly_canonical(store.folder(), unknown),
+             there = std::filesystem::weakly_canonical(out, unknown);
+  if (std::mismatch(own.begin(), own.end(), there.begin(), there.end()).first == own.end())
+    fail("the output would lie in the store itself", out.string(), "choose another place");
+}
+
+}  // namespace
 
 Verb add_export(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
@@ -19,20 +33,39 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
   self->add_option("out", a->out, "The .npz file, or the folder for HDF5 files")->required();
-  self->add_option("--format", a->format, "npz or hdf5")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"npz", "hdf5"}));
-  self->add_option("--split", a->hdf5.split, "HDF5: name of the split, in the file names");
-  self->add_option("--layer-name", a->hdf5.layer, "HDF5: name of the gradients' dataset")
-      ->capture_default_str();
+  auto* format = self->add_option("--format", a->format, "npz or hdf5")
+                     ->capture_default_str()
+                     ->check(CLI::IsMember({"npz", "hdf5"}));
+  auto* split =
+      self->add_option("--split", a->hdf5.split, "HDF5: name of the split, in the file names");
+  auto* layer =
+      self->add_option("--layer-name", a->hdf5.layer, "HDF5: name of the gradients' dataset")
+          ->capture_default_str();
+  self->parse_complete_callback([a, split, layer, format] {
+    if (a->out.ends_with(".h5") || a->out.ends_with(".hdf5"))
+      throw CLI::ValidationError(
+          "out", fmt::format("HDF5 goes into a folder with a file for each block, found the file "
+                             "name '{}': give a folder{}",
+                             shown(a->out), a->format == "npz" ? " and --format hdf5" : ""));
+    if (a->out.ends_with(".npz") && a->format == "hdf5")
+      throw CLI::ValidationError(format->get_name(),
+                                 "is hdf5, but the name of the output ends in "
+                                 ".npz: leave one of the two out");
+    for (const CLI::Option* option : {split, layer})
+      if (a->format == "npz" && option->count() > 0)
+        throw CLI::ValidationError(
+            option->get_name(),
+            "names what stands in HDF5 files: give --format hdf5, or leave it out");
+  });
   return [a] {
     const Store store = Store::open(a->store);
+    require_outside(store, a->out);
     if (a->format == "npz") {
       export_npz(store, a->out);
-      fmt::print("{}\n", a->out);
+      fmt::print("{}\n", shown(a->out));
     } else {
       for (const auto& file : export_hdf5(store, a->out, a->hdf5))
-        fmt::print("{}\n", file.string());
+        fmt::print("{}\n", shown(file.string()));
     }
     return int(kOk);
   };

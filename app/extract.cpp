@@ -38,8 +38,31 @@ std::vector<NamedMatrix> read_given(const std::string& file) {
   if (file.empty()) return given;
   const Checkpoint archive = Checkpoint::open(file);
   for (const TensorInfo& t : archive.tensors())
-    if (t.name != "projection") given.push_back({t.name, archive.read(t.name)});
+    if (t.name != kProjectionTensor) {
+      given.push_back({t.name, archive.read(t.name)});
+      require_finite(given.back().values, t.name, file);
+    }
   return given;
+}
+
+// What a user should know but need not act upon; in --json it is part of the result.
+struct Notes {
+  bool shown;
+  std::vector<std::string> list = {};
+
+  void add(std::string note) {
+    if (shown) say("note: {}\n", app::shown(note));
+    list.push_back(std::move(note));
+  }
+};
+
+void note_data(const Dataset& dataset, Notes& notes) {
+  for (const auto& [extension, count] : dataset.ignored())
+    notes.add(
+        extension.empty()
+            ? fmt::format("{} file(s) without extension are no images and were left out", count)
+            : fmt::format("{} file(s) '.{}' are no images and were left out", count, extension));
+  for (const std::string& note : dataset.notes()) notes.add(note);
 }
 
 ExtractorOptions extractor_options(const Arguments& a) {
@@ -58,29 +81,119 @@ ExtractorOptions extractor_options(const Arguments& a) {
 }
 
 // State goes into the store before the first shard, so that a resumed run and --like use the same.
-void settle_state(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
-                  const Arguments& a) {
+// False: stopped before it was there.
+bool settle_state(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
+                  const std::atomic<bool>& stop, const Arguments& a) {
   std::vector<NamedMatrix> stored;
   for (const std::string& name : writer.state_names()) stored.push_back({name, writer.state(name)});
+  // A store keeps the state it began with: what --given says otherwise is refused, not ignored.
+  const std::vector<NamedMatrix> begun = extractor.state();
+  for (const NamedMatrix& given : read_given(a.given)) {
+    std::string name = given.name;
+    std::replace(name.begin(), name.end(), '.', '-');
+    for (const NamedMatrix& m : begun)
+      if (m.name == name && writer.has_state(name)) writer.put_state(name, m.values);
+  }
   if (!stored.empty()) extractor.restore(stored);
   if (!extractor.ready()) {
-    Progress progress("support", a.quiet || a.json);
-    extractor.fit(dataset, [&](size_t done, size_t total) { progress.update(done, total); });
+    Progress progress("support", a.quiet || a.json, &stop, "stopping after the samples at hand");
+    const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
+    if (!extractor.fit(dataset, update, &stop)) return false;
   }
   for (const NamedMatrix& m : extractor.state())
     if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
+  return true;
 }
 
 void print_stages(const Stages& stages) {
   double total = 0;
   for (const auto& row : stages.rows()) total += row.own;
+  if (total == 0) return;  // nothing was computed
   auto rows = stages.rows();
   std::sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.own > y.own; });
-  fmt::print(stderr, "time by stage, all threads:");
+  say("time by stage, all threads:");
   for (const auto& row : rows)
-    if (row.own > 0.005 * total)
-      fmt::print(stderr, "  {} {:.0f} %", row.name, 100 * row.own / total);
-  fmt::print(stderr, "\n");
+    if (row.own > 0.005 * total) say("  {} {:.0f} %", row.name, 100 * row.own / total);
+  say("\n");
+}
+
+// What a run did, beside the totals of its store.
+struct Outcome {
+  StoreTotals totals;
+  size_t computed = 0, failed = 0, dropped = 0;  // now
+  std::vector<Store::Failed> first_failed;       // now, the first few
+};
+
+constexpr size_t kFailuresShown = 3;
+
+Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
+                const std::vector<StoreSample>& samples, Notes& notes, const Arguments& a) {
+  const std::atomic<bool>& stop = stop_on_interrupt();
+  Outcome outcome;
+  if (!settle_state(extractor, writer, dataset, stop, a)) {
+    outcome.totals.samples = outcome.totals.missing = samples.size();
+    return outcome;
+  }
+  const std::vector<std::string> early = extractor.notes();
+  for (const std::string& note : early) notes.add(note);
+  const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
+  outcome.dropped = writer.dropped();
+  {
+    Progress progress("extract", a.quiet || a.json, &stop);
+    ExtractRun run;
+    run.stop = &stop;
+    run.strict = a.strict;
+    run.progress = [&](const ExtractProgress& p) {
+      progress.update(p.done, p.total, p.failed);
+      outcome.computed = p.saved;
+    };
+    run.failure = [&](const std::string& id, const StoreFailure& f) {
+      if (outcome.failed++ < kFailuresShown)
+        outcome.first_failed.push_back({id, f.stage, f.reason, f.hint, ""});
+    };
+    outcome.totals = run_plan(extractor, dataset, writer, plan, run);
+  }
+  const std::vector<std::string> all = extractor.notes();
+  for (size_t i = early.size(); i < all.size(); ++i) notes.add(all[i]);
+  if (const size_t kept = outcome.totals.failed - std::min(outcome.failed, outcome.totals.failed))
+    notes.add(
+        fmt::format("{} failures recorded before were not tried again: --retry-failed does", kept));
+  return outcome;
+}
+
+int dry_run(const Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
+            const std::vector<StoreSample>& samples, const Notes& notes, const Arguments& a) {
+  size_t todo = 0;
+  for (const StoreWork& w : writer.plan(samples, dataset.class_names())) todo += w.samples.size();
+  const StoreSpec spec = extractor.spec();
+  if (a.json)
+    print_json({{"data", a.data},
+                {"kind", to_string(dataset.kind())},
+                {"samples", samples.size()},
+                {"to_compute", todo},
+                {"to_drop", writer.dropped()},
+                {"classes", dataset.class_names().size()},
+                {"pipeline", spec.pipeline},
+                {"views_per_sample", extractor.views_per_sample()},
+                {"model", spec.model_path},
+                {"precision", spec.precision},
+                {"ignored", dataset.ignored()},
+                {"notes", notes.list}});
+  else
+    fmt::print(
+        "{} samples ({}), {} to compute, {} classes\n{}{} with {} views per sample, {} on "
+        "{}\nnothing was written\n",
+        samples.size(), to_string(dataset.kind()), todo, dataset.class_names().size(),
+        writer.dropped() ? fmt::format("would drop {} rows\n", writer.dropped()) : "",
+        spec.pipeline, extractor.views_per_sample(), spec.precision, spec.isa);
+  return kOk;
+}
+
+void print_failures(const Outcome& o) {
+  for (const Store::Failed& f : o.first_failed)
+    say("failed: {}: {}\n", shown(f.id), shown(f.reason, true));
+  if (o.failed > o.first_failed.size())
+    say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }
 
 int run(const Arguments& a) {
@@ -102,54 +215,19 @@ int run(const Arguments& a) {
                              .retry_failed = a.retry || a.strict,
                              .dry_run = a.dry_run};
   store_options.like = a.like;
-  StoreWriter writer(a.store, spec, store_options);
   const std::vector<StoreSample> samples = limited_samples(*dataset, a.limit);
+  if (samples.size() < dataset->size())
+    store_options.prune_hint = fmt::format(
+        "--limit leaves the first {} of {} samples: leave it out, or raise it; for fewer "
+        "rows write to another folder",
+        samples.size(), dataset->size());
+  StoreWriter writer(a.store, spec, store_options);
+  Notes notes{.shown = !a.quiet && !a.json};
+  note_data(*dataset, notes);
+  if (a.dry_run) return dry_run(extractor, writer, *dataset, samples, notes, a);
 
-  if (a.dry_run) {
-    size_t todo = 0;
-    for (const StoreWork& w : writer.plan(samples, dataset->class_names()))
-      todo += w.samples.size();
-    const nlohmann::json out{{"data", a.data},
-                             {"kind", to_string(dataset->kind())},
-                             {"samples", samples.size()},
-                             {"to_compute", todo},
-                             {"classes", dataset->class_names().size()},
-                             {"pipeline", spec.pipeline},
-                             {"views_per_sample", extractor.views_per_sample()},
-                             {"model", spec.model_path},
-                             {"precision", spec.precision}};
-    if (a.json)
-      fmt::print("{}\n", out.dump(2));
-    else
-      fmt::print(
-          "{} samples ({}), {} to compute, {} classes\n{} with {} views per sample, {} on "
-          "{}\nnothing was written\n",
-          samples.size(), to_string(dataset->kind()), todo, dataset->class_names().size(),
-          spec.pipeline, extractor.views_per_sample(), spec.precision, spec.isa);
-    return kOk;
-  }
-  for (const auto& [extension, count] : dataset->ignored())
-    if (!a.quiet && !a.json)
-      fmt::print(stderr, "note: {} file(s) '{}' are no images and were left out\n", count,
-                 extension);
-  settle_state(extractor, writer, *dataset, a);
-  for (const std::string& note : extractor.notes())
-    if (!a.quiet && !a.json) fmt::print(stderr, "note: {}\n", note);
-  const std::vector<StoreWork> plan = writer.plan(samples, dataset->class_names());
-
-  const std::atomic<bool>& stop_requested = stop_on_interrupt();
-  StoreTotals totals;
-  size_t computed = 0;
-  {
-    Progress progress("extract", a.quiet || a.json);
-    ExtractRun run;
-    run.stop = &stop_requested;
-    run.strict = a.strict;
-    run.progress = [&](const ExtractProgress& p) {
-      progress.update(p.done, p.total, p.failed), computed = p.done;
-    };
-    totals = run_plan(extractor, *dataset, writer, plan, run);
-  }
+  const Outcome o = compute(extractor, writer, *dataset, samples, notes, a);
+  const StoreTotals& totals = o.totals;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (a.json) {
@@ -157,29 +235,41 @@ int run(const Arguments& a) {
     const Stages spent = extractor.stages();
     for (const auto& row : spent.rows())
       stages.push_back({{"name", row.name}, {"own_seconds", row.own}, {"calls", row.calls}});
-    const nlohmann::json out{{"store", a.store},
-                             {"rows", totals.rows},
-                             {"failed", totals.failed},
-                             {"missing", totals.missing},
-                             {"complete", totals.complete},
-                             {"computed", computed},
-                             {"seconds", seconds},
-                             {"samples_per_second", computed / seconds},
-                             {"pipeline", spec.pipeline},
-                             {"peak_rss_mb", peak_rss_mb()},
-                             {"stages", stages}};
-    fmt::print("{}\n", out.dump(2));
+    print_json({{"store", a.store},
+                {"rows", totals.rows},
+                {"failed", totals.failed},
+                {"missing", totals.missing},
+                {"complete", totals.complete},
+                {"computed", o.computed},
+                {"dropped", o.dropped},
+                {"seconds", seconds},
+                {"samples_per_second", double(o.computed) / seconds},
+                {"pipeline", spec.pipeline},
+                {"peak_rss_mb", peak_rss_mb()},
+                {"ignored", dataset->ignored()},
+                {"notes", notes.list},
+                {"stages", stages}});
   } else {
-    fmt::print("{}: {} rows of {}{}{}, {} computed now in {}\n", a.store, totals.rows,
+    if (!a.quiet) print_failures(o);
+    fmt::print("{}: {} rows of {}{}{}{}, {} computed now in {}\n", shown(a.store), totals.rows,
                spec.pipeline,
                totals.failed ? fmt::format(", {} failed (failed.jsonl)", totals.failed) : "",
-               totals.missing ? fmt::format(", {} still to come", totals.missing) : "", computed,
+               totals.missing ? fmt::format(", {} still to come", totals.missing) : "",
+               o.dropped ? fmt::format(", {} dropped", o.dropped) : "", o.computed,
                human_seconds(seconds));
     if (!a.quiet) print_stages(extractor.stages());
   }
-  if (stop_requested && !totals.complete) {
-    if (!a.json) fmt::print(stderr, "interrupted; repeat the command to go on\n");
+  if (!totals.complete) {  // only a signal ends a run before
+    if (!a.json) say("interrupted; repeat the command to go on\n");
     return kInterrupted;
+  }
+  if (totals.rows == 0) {
+    const Store::Failed first =
+        o.first_failed.empty() ? Store::open(a.store).failed().at(0) : o.first_failed[0];
+    fail(fmt::format("none of the {} samples could be used; the first: {}", totals.samples,
+                     first.reason),
+         first.id,
+         (first.hint.empty() ? "" : first.hint + "; ") + "all reasons are in failed.jsonl");
   }
   return totals.failed ? kPartial : kOk;
 }
@@ -199,7 +289,8 @@ Verb add_extract(CLI::App& parent, CLI::App*& self) {
   self->add_option(
           "--objectives", a->objectives,
           "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(objective_specification());
   self->add_option("--preset", a->preset,
                    "native: what is right; paper, lib: what the references do")
       ->capture_default_str()
@@ -211,28 +302,39 @@ Verb add_extract(CLI::App& parent, CLI::App*& self) {
   self->add_option("--seed", a->seed, "Seed of heads, projection, crops and support")
       ->capture_default_str();
   self->add_option("--like", a->like,
-                   "Another store: same settings required, its heads and negatives are used");
+                   "Another store: same settings required; its heads, negatives and numbers of "
+                   "classes are used");
   self->add_option("--kind", a->kind,
                    "Kind of data set: auto, classes, flat, list, tar, cifar, idx")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
   self->add_option("--split", a->split, "Split of the data set: train or test");
   self->add_option("--storage", a->storage, "float32 or float16")
       ->capture_default_str()
       ->check(CLI::IsMember({"float32", "float16"}));
   self->add_option("--shard", a->shard, "Samples per shard; 0 = chosen by their cost")
       ->capture_default_str();
-  self->add_option("--limit", a->limit, "Only the first so many samples");
+  auto* limit = self->add_option("--limit", a->limit, "Only the first so many samples; 0 = all")
+                    ->capture_default_str();
   self->add_flag("--keep-factors", a->factors,
                  "Also store the gradients' factors, for exact gradient neighbours");
   self->add_flag("--exif", a->exif, "Turn pictures as their EXIF orientation says");
   self->add_flag("--allow-truncated", a->truncated, "Use what a cut-off file still holds");
-  self->add_flag("--strict", a->strict, "Stop at the first bad file");
+  self->add_flag("--strict", a->strict,
+                 "End after the shard with the first bad file, which is recorded, too");
   self->add_flag("--retry-failed", a->retry, "Try recorded failures again");
-  self->add_flag("--prune", a->prune, "Drop rows whose files have gone");
+  // Together they would drop all rows beyond the limit, which nobody means.
+  self->add_flag("--prune", a->prune, "Drop rows whose files have gone")->excludes(limit);
   self->add_flag("--overwrite", a->overwrite, "Throw away what the store holds");
   self->add_flag("--dry-run", a->dry_run, "Check everything, write nothing");
   self->add_flag("-q,--quiet", a->quiet, "No progress, no notes");
   self->add_flag("--json", a->json, "Print JSON");
+  self->parse_complete_callback([a] {
+    if (a->factors && a->storage == "float16")
+      throw CLI::ValidationError("--keep-factors",
+                                 "small gradients do not survive --storage float16, and nothing "
+                                 "could use the factors: leave one of the two out");
+  });
   return [a] { return run(*a); };
 }
 

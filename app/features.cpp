@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "fungi/feature/feature_rows.h"
 
 namespace fungi::app {
@@ -66,17 +64,13 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
   return list;
 }
 
-void require_same_making(const Store& train, const Store& test, bool projected) {
-  const auto made_by = [&](const Store& store) {
-    const auto settings = nlohmann::json::parse(store.manifest().spec.settings);
-    nlohmann::json facts{{"seed", settings.value("seed", nlohmann::json())}};
-    if (projected) facts["projection"] = settings.value("projection", nlohmann::json());
-    return facts.dump();
-  };
-  if (const std::string expected = made_by(train), found = made_by(test); expected != found)
-    fail(fmt::format("the gradients were not made like those of {}: expected {}, found {}",
-                     train.folder().string(), expected, found),
-         test.folder().string(), "extract or project both stores with the same options");
+void require_comparable(const Store& train, const Store& test, const std::string& features,
+                        bool projected) {
+  std::vector<std::string> names;
+  for (const StoreBlock& block : train.select(features)) names.push_back(block.name);
+  fungi::require_comparable(train.manifest(), test.manifest(), names, projected,
+                            test.folder().string(),
+                            "extract it with --like " + train.folder().string());
 }
 
 LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options,
@@ -90,13 +84,9 @@ LoadedRows load_rows(const Store& store, const std::string& features, const Feat
 
 TrainTest load_pair(const Store& train, const Store& test, const std::string& features,
                     const FeatureOptions& options, Pool& pool, const std::vector<size_t>& chosen) {
-  if (features != "embedding") require_same_making(train, test, true);
+  require_comparable(train, test, features, true);
   const std::vector<StoreBlock> train_blocks = train.select(features),
                                 test_blocks = test.select(features);
-  if (const size_t expected = total_width(train_blocks), found = total_width(test_blocks);
-      expected != found)
-    fail(fmt::format("the training rows have {} columns, the test rows {}", expected, found),
-         test.folder().string(), "extract the test split with --like " + train.folder().string());
   TrainTest pair = load_pair_labels(train, test, chosen);
   const std::optional<Pca> pca = fit_pca(train, train_blocks, options.pca, pool, chosen);
   pair.shrunk = pca.has_value();
@@ -108,6 +98,8 @@ TrainTest load_pair(const Store& train, const Store& test, const std::string& fe
 
 TrainTest load_pair_labels(const Store& train, const Store& test,
                            const std::vector<size_t>& chosen) {
+  require_labels(train);
+  require_labels(test);
   TrainTest pair{{train.ids(), train.labels(), train.classes(), {}},
                  {test.ids(), align_labels(train.classes(), test), test.classes(), {}}};
   if (chosen.empty()) return pair;

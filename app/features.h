@@ -51,13 +51,14 @@ struct TrainTest {
 TrainTest load_pair(const Store& train, const Store& test, const std::string& features,
                     const FeatureOptions& options, Pool& pool,
                     const std::vector<size_t>& chosen = {});
-// The same without features, for --exact-gradients; require_same_making() is the caller's.
+// The same without features, for --exact-gradients; require_comparable() is the caller's.
 TrainTest load_pair_labels(const Store& train, const Store& test,
                            const std::vector<size_t>& chosen = {});
 
-// Error unless the gradients of both stores can be compared: they come from the same heads and,
-// where they are projected, through the same projection.
-void require_same_making(const Store& train, const Store& test, bool projected);
+// Error unless rows of these features ("embedding+kl") can be compared; whole gradients are not
+// projected.
+void require_comparable(const Store& train, const Store& test, const std::string& features,
+                        bool projected);
 
 // A table of strings with aligned columns; numbers right.
 void print_table(const std::vector<std::string>& head,

@@ -62,7 +62,7 @@ int run(Arguments a) {
                              {"build_seconds", build_seconds},
                              {"recall_seconds", recall_seconds},
                              {"bytes", bytes}};
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     fmt::print(
         "{}: {} index of {} rows, {} columns of {}{}, {}\nbuilt in {}, {}\n", a.out, a.kind, rows,
@@ -98,7 +98,8 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
                    "Shrink to so many columns, fewer than rows and columns; 0 = never")
       ->capture_default_str();
   self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(metric_name());
   self->add_option("--links", a->index.index.links, "hnsw: links per row")->capture_default_str();
   self->add_option("--build-effort", a->index.index.build_effort,
                    "hnsw: candidates looked at per inserted row")
@@ -123,6 +124,17 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str()
       ->check(CLI::Range(0u, 1024u));
   self->add_flag("--json", a->json, "Print JSON");
+  self->parse_complete_callback([a, self] {
+    for (const auto& [kind, options] :
+         {std::pair("hnsw", std::vector{"--links", "--build-effort", "--effort"}),
+          std::pair("ivf", std::vector{"--lists", "--probes"})})
+      for (const char* option : options)
+        if (a->kind != kind && self->get_option(option)->count() > 0)
+          throw CLI::ValidationError(
+              option, fmt::format("is a setting of --kind {}; --kind {} has none like it: leave it "
+                                  "out, or build that kind",
+                                  kind, a->kind));
+  });
   return [a] { return run(*a); };
 }
 

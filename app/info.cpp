@@ -33,7 +33,7 @@ int show_machine(bool json) {
                              {"precision", to_string(precision)},
                              {"kernel", table},
                              {"avx512_bf16", c.avx512_bf16}};
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
     return kOk;
   }
   fmt::print(

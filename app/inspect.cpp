@@ -6,50 +6,70 @@
 
 #include "app/cli.h"
 #include "fungi/backbone/tensors.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi::app {
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::vector<std::string> facts;
+  bool json = false, tensors = false;
+};
+
+nlohmann::json start_json(const Checkpoint& checkpoint, bool tensors) {
+  nlohmann::json out{{"path", checkpoint.path()},
+                     {"format", checkpoint.format()},
+                     {"tensors", checkpoint.tensors().size()}};
+  if (!tensors) return out;
+  out["tensor_list"] = nlohmann::json::array();
+  for (const TensorInfo& t : checkpoint.tensors())
+    out["tensor_list"].push_back(
+        {{"name", t.name}, {"type", to_string(t.type)}, {"shape", t.shape}});
+  return out;
+}
+
+int run(const Arguments& args) {
+  const Checkpoint checkpoint = Checkpoint::open(args.file);
+  if (args.tensors && !args.json)
+    for (const TensorInfo& t : checkpoint.tensors())
+      fmt::print("{:<60} {:>5} {}\n", printable(t.name), to_string(t.type), t.shape_text());
+  ModelOptions options;
+  options.facts = args.facts;
+  const StatedFacts stated_facts = options.backbone().stated_facts;
+  Reading reading;
+  try {
+    reading = read_names(checkpoint, stated_facts);
+  } catch (const Error&) {  // the list is what helps with a file that is not understood
+    if (args.json && args.tensors) print_json(start_json(checkpoint, true));
+    throw;
+  }
+  const Architecture& a = reading.architecture;
+  const auto facts = describe(a);
+  if (args.json) {
+    nlohmann::json out = start_json(checkpoint, args.tensors);
+    for (const auto& [name, value] : facts) out["architecture"][name] = value;
+    print_json(out);
+    return kOk;
+  }
+  fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", checkpoint.path(), "format",
+             checkpoint.format(), "tensors", checkpoint.tensors().size());
+  for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, value);
+  fmt::print("{:<18}blocks.{}.attn.proj ({} x {})\n", "default layer", a.depth - 1, a.width,
+             a.attention_width() + (a.linear_bias ? 1 : 0));
+  return kOk;
+}
+
+}  // namespace
 
 Verb add_inspect(CLI::App& parent, CLI::App*& self) {
-  struct Arguments {
-    std::string file;
-    std::vector<std::string> facts;
-    bool json = false, tensors = false;
-  };
   self = parent.add_subcommand("inspect", "Say what a checkpoint is and how it would be run");
-  auto a = std::make_shared<Arguments>();
-  self->add_option("file", a->file, "Checkpoint file or folder")->required();
-  self->add_option("--set", a->facts, "State a fact the file does not hold, key=value");
-  self->add_flag("--tensors", a->tensors, "List every tensor");
-  self->add_flag("--json", a->json, "Print JSON");
-  return [a] {
-    const Checkpoint checkpoint = Checkpoint::open(a->file);
-    if (a->tensors && !a->json)
-      for (const TensorInfo& t : checkpoint.tensors())
-        fmt::print("{:<60} {:>5} {}\n", t.name, to_string(t.type), t.shape_text());
-    ModelOptions options;
-    options.facts = a->facts;
-    const Reading reading = read_names(checkpoint, options.backbone().stated_facts);
-    const auto facts = describe(reading.architecture);
-    if (a->json) {
-      nlohmann::json out{{"path", checkpoint.path()},
-                         {"format", checkpoint.format()},
-                         {"tensors", checkpoint.tensors().size()}};
-      for (const auto& [name, value] : facts) out["architecture"][name] = value;
-      if (a->tensors)
-        for (const TensorInfo& t : checkpoint.tensors())
-          out["tensor_list"].push_back(
-              {{"name", t.name}, {"type", to_string(t.type)}, {"shape", t.shape}});
-      fmt::print("{}\n", out.dump(2));
-      return kOk;
-    }
-    fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", checkpoint.path(), "format",
-               checkpoint.format(), "tensors", checkpoint.tensors().size());
-    for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, value);
-    fmt::print("{:<18}blocks.{}.attn.proj ({} x {})\n", "default layer",
-               reading.architecture.depth - 1, reading.architecture.width,
-               reading.architecture.attention_width() + (reading.architecture.linear_bias ? 1 : 0));
-    return kOk;
-  };
+  auto args = std::make_shared<Arguments>();
+  self->add_option("file", args->file, "Checkpoint file or folder")->required();
+  self->add_option("--set", args->facts, "State a fact the file does not hold, key=value");
+  self->add_flag("--tensors", args->tensors, "List every tensor");
+  self->add_flag("--json", args->json, "Print JSON");
+  return [args] { return run(*args); };
 }
 
 }  // namespace fungi::app

@@ -23,6 +23,7 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
   a->features.add_to(*self);
   return [a] {
     const Store store = Store::open(a->store);
+    require_labels(store);
     Pool pool(a->features.thread_count());
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
@@ -40,7 +41,7 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
                        percent(score.overlap.accuracy)});
     }
     if (a->features.json)
-      fmt::print("{}\n", list.dump(2));
+      print_json(list);
     else
       print_table({"features", "clusters", "overlap %"}, table);
     return int(kOk);

@@ -29,6 +29,12 @@ std::vector<size_t> few_shot_rows(const Arguments& a, Labels labels) {
   return rows;
 }
 
+std::string few_shot_note(const Arguments& a, size_t rows) {
+  if (!a.shots) return "";
+  return a.sampling == "first" ? fmt::format(", {} shots per class", a.shots)
+                               : fmt::format(", {} training rows, a stratified draw", rows);
+}
+
 int run(const Arguments& a) {
   const Store train_store = Store::open(a.train), test_store = Store::open(a.test);
   Pool pool(a.features.thread_count());
@@ -42,7 +48,7 @@ int run(const Arguments& a) {
   size_t tested = 0;
   for (const std::string& features : a.features.combinations(train_store)) {
     const bool exact = a.features.exact_gradients;
-    if (exact) require_same_making(train_store, test_store, false);
+    if (exact) require_comparable(train_store, test_store, features, false);
     const TrainTest pair =
         exact ? load_pair_labels(train_store, test_store, rows)
               : load_pair(train_store, test_store, features, a.features, pool, rows);
@@ -72,6 +78,7 @@ int run(const Arguments& a) {
         {"test_rows", tested},
         {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
     if (exact) row["exact_gradients"] = true;
+    if (a.shots) row["sampling"] = a.sampling;
     if (score.auc) row["auc"] = *score.auc;
     list.push_back(row);
     table.push_back({features, std::to_string(columns), percent(score.accuracy),
@@ -79,11 +86,11 @@ int run(const Arguments& a) {
                      score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
   }
   if (a.features.json)
-    fmt::print("{}\n", list.dump(2));
+    print_json(list);
   else {
     print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
     fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", a.k,
-               a.shots ? fmt::format(", {} shots per class", a.shots) : "", tested);
+               few_shot_note(a, rows.size()), tested);
   }
   return kOk;
 }
@@ -101,16 +108,24 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
       ->check(at_least_one());
   self->add_option("--shots", a->shots, "Keep so many training rows of each class; 0 = all")
       ->capture_default_str();
-  self->add_option("--sampling", a->sampling, "Few-shot rows: first of each class, or stratified")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"first", "stratified"}));
+  auto* sampling =
+      self->add_option("--sampling", a->sampling,
+                       "Rows of --shots: first of each class, or a stratified draw of shots times "
+                       "classes")
+          ->capture_default_str()
+          ->check(CLI::IsMember({"first", "stratified"}));
   self->add_option("--vote", a->vote, "uniform or distance")
       ->capture_default_str()
       ->check(CLI::IsMember({"uniform", "distance"}));
   self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(metric_name());
   a->features.add_to(*self);
   a->features.add_exact_gradients(*self);
+  self->final_callback([a, sampling] {
+    if (sampling->count() > 0 && a->shots == 0)
+      throw CLI::ValidationError("--sampling", "without --shots all rows are kept: give --shots");
+  });
   return [a] { return run(*a); };
 }
 

@@ -23,7 +23,7 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
   self->add_option("test", a->test, "Store to test on, extracted with --like TRAIN")->required();
   self->add_option("--validation", a->validation,
                    "Store that chooses the penalty; default: a fifth of TRAIN");
-  self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from");
+  self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from")->capture_default_str();
   self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")
       ->capture_default_str();
   a->features.add_to(*self);
@@ -53,12 +53,17 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
                       {"validation", score.validation},
                       {"pca", a->features.pca},
                       {"pca_applied", score.pca_applied},
-                      {"shots", a->probe.shots}});
+                      {"shots", a->probe.shots},
+                      {"converged", score.model.converged}});
+      if (!score.model.converged)
+        say("note: {}: the fit with lambda {:g} did not converge in {} steps: its loss {:.6g} "
+            "may be {:.2g} above the smallest; use a larger --lambda\n",
+            features, score.lambda, score.model.iterations, score.model.objective, score.model.gap);
       table.push_back({features, percent(score.accuracy), percent(score.mean_per_class),
                        fmt::format("{:g}", score.lambda)});
     }
     if (a->features.json)
-      fmt::print("{}\n", list.dump(2));
+      print_json(list);
     else
       print_table({"features", "top-1 %", "per class %", "lambda"}, table);
     return int(kOk);

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstring>
 
 #include "app/cli.h"
 #include "fungi/base/error.h"
@@ -28,6 +31,7 @@ size_t distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+// The verb or option that a word is nearest to; empty: none is near.
 std::string suggestion(const CLI::App& app, const std::string& word) {
   std::string best;
   size_t best_distance = 3;  // further away is no help
@@ -41,7 +45,7 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
       for (const CLI::Option* option : verb->get_options())
         for (const std::string& name : option->get_lnames()) consider("--" + name);
   }
-  return best.empty() ? "" : fmt::format(" Did you mean '{}'?", best);
+  return best;
 }
 
 // The first option that nobody knows, if there is one; what follows "--" is none.
@@ -62,12 +66,34 @@ int explain(const CLI::App& app, const CLI::ParseError& e, const std::string& fi
   const std::vector<CLI::App*> verbs = app.get_subcommands();
   const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
   const std::string option = unknown_option(app);
-  const std::string what =
-      !option.empty() ? fmt::format("there is no option '{}'", option) : std::string(e.what());
+  const bool no_verb = verbs.empty() && !first_word.empty() && first_word[0] != '-';
   const std::string word = !option.empty() ? option : verbs.empty() ? first_word : "";
-  fmt::print(stderr, "fungi: {}.{}\nSee fungi {}--help.\n", what,
-             word.empty() ? "" : suggestion(app, word), verb);
+  const std::string meant = word.empty() ? "" : suggestion(app, word);
+  if (!option.empty() && meant == option)
+    say("fungi: the option '{}' belongs to the verb: put it after '{}'", option,
+        verb.substr(0, verb.size() - 1));
+  else if (!option.empty())
+    say("fungi: there is no option '{}'", shown(option));
+  else if (no_verb)
+    say("fungi: there is no verb '{}'", shown(first_word));
+  else
+    say("fungi: {}", shown(e.what(), true));
+  say(".{}\nSee fungi {}--help.\n",
+      meant.empty() || meant == option ? "" : fmt::format(" Did you mean '{}'?", meant), verb);
   return kUsage;
+}
+
+// The parser takes -1, and all that is too large, for the largest count there is.
+CLI::Validator whole_number() {
+  const auto check = [](const std::string& text) {
+    if (text.starts_with('-')) return "expected a whole number of at least 0, found " + text;
+    uint64_t value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (read.ec == std::errc::result_out_of_range)
+      return fmt::format("expected a whole number of at most {}, found {}", UINT64_MAX, text);
+    return std::string();
+  };
+  return CLI::Validator(check, "");
 }
 
 int run(int argc, char** argv) {
@@ -83,6 +109,9 @@ int run(int argc, char** argv) {
                       add_export, add_inspect, add_models, add_info, add_bench}) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
+    for (CLI::Option* option : self->get_options())
+      if (option->get_type_name() == CLI::detail::type_name<size_t>())
+        option->check(whole_number());
     verbs.emplace_back(self, std::move(verb));
   }
   try {
@@ -100,15 +129,24 @@ int run(int argc, char** argv) {
 }  // namespace fungi::app
 
 int main(int argc, char** argv) {
+  using fungi::app::say;
+  using fungi::app::shown;
+  int status = fungi::app::kError;
   try {
-    return fungi::app::run(argc, argv);
+    status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {
-    fmt::print(stderr, "fungi: {}{}{}\n", e.place().empty() ? "" : e.place() + ": ", e.message(),
-               e.hint().empty() ? "" : "\n  hint: " + e.hint());
+    say("fungi: {}{}{}\n", e.place().empty() ? "" : shown(e.place()) + ": ",
+        shown(e.message(), true), e.hint().empty() ? "" : "\n  hint: " + shown(e.hint(), true));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "fungi: out of memory\n  hint: use fewer threads (-j) or a smaller model\n");
+    say("fungi: out of memory\n  hint: use fewer threads (-j) or a smaller model\n");
   } catch (const std::exception& e) {
-    fmt::print(stderr, "fungi: internal error: {}\n", e.what());
+    // What printing throws is told below.
+    if (!std::ferror(stdout)) say("fungi: internal error: {}\n", e.what());
   }
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  say("fungi: the result could not be written to stdout{}{}\n  hint: a pipe that was closed, or a "
+      "full disk? What the verb wrote into files is there; repeat it for the result\n",
+      errno ? ": " : "", errno ? std::strerror(errno) : "");
   return fungi::app::kError;
 }

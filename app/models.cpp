@@ -20,12 +20,12 @@ Verb add_models(CLI::App& parent, CLI::App*& self) {
                         {"dialects", f.dialects},
                         {"examples", f.examples},
                         {"notes", f.notes}});
-      fmt::print("{}\n", list.dump(2));
+      print_json(list);
       return kOk;
     }
-    fmt::print("{:<16}{:<40}{}\n", "family", "models", "tensor names of");
+    fmt::print("{:<16}{:<50}{}\n", "family", "models", "tensor names of");
     for (const FamilyFacts& f : families())
-      fmt::print("{:<16}{:<40}{}\n{:<16}{}\n", f.name, f.examples, f.dialects, "", f.notes);
+      fmt::print("{:<16}{:<50}{}\n{:<16}{}\n", f.name, f.examples, f.dialects, "", f.notes);
     return kOk;
   };
 }

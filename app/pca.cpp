@@ -29,7 +29,30 @@ std::string file_name(const std::string& store) {
   return (path.has_filename() ? path : path.parent_path()).filename().string() + ".npy";
 }
 
+// Files of an older PCA are replaced; any other is somebody's own.
+void require_free(const fs::path& out) {
+  constexpr char kHint[] = "write to a new or empty folder, or to one that 'fungi pca' wrote";
+  std::error_code error;
+  if (!fs::exists(out, error)) return;
+  if (!fs::is_directory(out, error)) fail("expected a folder, found a file", out.string(), kHint);
+  if (is_store(out) || is_index(out))
+    fail("the folder holds a store or an index", out.string(), kHint);
+  const bool older = fs::exists(out / "pca.npz", error);
+  for (auto it = fs::directory_iterator(out, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name.ends_with(".tmp")) name.resize(name.size() - 4);
+    if (name != "features.json" && name != "store.json" && name != "pca.npz" &&
+        !(older && name.ends_with(".npy")))
+      fail(fmt::format("the folder holds other files than those of a PCA: '{}'",
+                       it->path().filename().string()),
+           out.string(), kHint);
+  }
+  if (error) fail("cannot be read: " + error.message(), out.string(), "check its permissions");
+}
+
 int run(const Arguments& a) {
+  require_free(a.out);  // fitting may take long
   Pool pool(a.threads ? a.threads : default_threads());
   std::set<std::string> names;
   for (const std::string& store : a.stores)
@@ -43,8 +66,6 @@ int run(const Arguments& a) {
   if (!reduction.pca())
     fail("no PCA was saved here", a.apply, "give the folder that 'fungi pca' wrote");
   for (const Store& store : stores) reduction.require_fits(store);  // before anything is written
-  if (is_store(a.out) || is_index(a.out))
-    fail("the folder holds a store or an index", a.out, "choose another folder");
   reduction.save(a.out);
 
   const Pca& pca = *reduction.pca();
@@ -68,7 +89,7 @@ int run(const Arguments& a) {
         {"features", reduction.features()},  {"input_columns", reduction.input_width()},
         {"dim", reduction.output_width()},   {"fitted_rows", pca.fitted_rows()},
         {"explained_variance_share", share}, {"files", files}};
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     print_table({"file", "rows", "columns"}, table);
     fmt::print("{}: {} columns to {}, fitted on {} rows; {} % of the variance kept\n",
@@ -86,7 +107,8 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("stores", a->stores, "Stores; the PCA is fitted on the first one")->required();
   self->add_option("-o,--output", a->out,
-                   "Folder for the PCA and one .npy per store, named after it")
+                   "Folder for the PCA and one .npy per store, named after it; an older one is "
+                   "replaced")
       ->required();
   auto* features = self->add_option("--features", a->features,
                                     "Blocks joined with +, e.g. embedding+kl; default: all");

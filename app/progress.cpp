@@ -16,24 +16,42 @@ std::string human_seconds(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-Progress::Progress(std::string label, bool quiet)
-    : label_(std::move(label)), shown_(!quiet && is_terminal(2)) {}
+Progress::Progress(std::string label, bool quiet, const std::atomic<bool>* stop, std::string until)
+    : label_(std::move(label)), until_(std::move(until)), shown_(!quiet && is_terminal(2)) {
+  if (stop && !quiet) watcher_ = std::thread([this, stop] { watch(*stop); });
+}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\n");
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  end_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
+  if (drawn_) say("\n");
+}
+
+void Progress::watch(const std::atomic<bool>& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.load())
+    if (end_.wait_for(lock, std::chrono::milliseconds(50), [this] { return over_; })) return;
+  say("{}{}{}; Ctrl-C again stops at once\n", drawn_ ? "\r\033[K" : "", until_,
+      total_ ? fmt::format(" ({} of {} samples done)", done_, total_) : "");
+  drawn_ = false;
 }
 
 void Progress::update(size_t done, size_t total, size_t failed) {
+  const std::lock_guard lock(mutex_);
+  done_ = done, total_ = total;
   const auto now = Clock::now();
   if (!shown_ || (done < total && now - last_ < std::chrono::milliseconds(200))) return;
   last_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count(),
                rate = seconds > 0 ? double(done) / seconds : 0;
   const std::string left = rate > 0 ? human_seconds(double(total - done) / rate) : "?";
-  fmt::print(stderr, "\r{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}\033[K", label_, done, total,
-             100.0 * double(done) / double(total ? total : 1), rate, left,
-             failed ? fmt::format(", {} failed", failed) : "");
-  std::fflush(stderr);
+  say("\r{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}\033[K", label_, done, total,
+      100.0 * double(done) / double(total ? total : 1), rate, left,
+      failed ? fmt::format(", {} failed", failed) : "");
   drawn_ = true;
 }
 

@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress on stderr: one line, rewritten, with rate and remaining time; silent when stderr is not
-// a terminal or with --quiet.
+// a terminal or with --quiet. An interruption is acknowledged at once, also where nothing is drawn.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace fungi::app {
 
 class Progress {
  public:
-  Progress(std::string label, bool quiet);
+  // `stop`: once it is set, says `until` (what still has to end first) and how to end at once.
+  Progress(std::string label, bool quiet, const std::atomic<bool>* stop = nullptr,
+           std::string until = "finishing the shard at hand");
   ~Progress();
-  void update(size_t done, size_t total, size_t failed = 0);
+  void update(size_t done, size_t total, size_t failed = 0);  // from any thread
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::string label_;
-  bool shown_, drawn_ = false;
+  void watch(const std::atomic<bool>& stop);
+
+  const std::string label_, until_;
+  const bool shown_;
+  bool drawn_ = false, over_ = false;
+  size_t done_ = 0, total_ = 0;
   Clock::time_point start_ = Clock::now(), last_{};
+  std::mutex mutex_;
+  std::condition_variable end_;
+  std::thread watcher_;  // a signal handler may not print, and a sample may take long
 };
 
 std::string human_seconds(double seconds);  // "4 s", "3 min 20 s", "2 h 05 min"

@@ -33,7 +33,7 @@ int run(const Arguments& a) {
   size_t computed = 0;
   const std::atomic<bool>& stop = stop_on_interrupt();
   {
-    Progress progress("project", a.quiet || a.json);
+    Progress progress("project", a.quiet || a.json, &stop);
     ExtractRun run;
     run.stop = &stop;
     run.progress = [&](const ExtractProgress& p) {
@@ -45,7 +45,7 @@ int run(const Arguments& a) {
     const nlohmann::json out{
         {"store", a.store},          {"rows", totals.rows},         {"failed", totals.failed},
         {"missing", totals.missing}, {"complete", totals.complete}, {"computed", computed}};
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     fmt::print("{}: {} rows of {}{}, {} projected now\n", a.store, totals.rows,
                from.manifest().spec.pipeline,
@@ -53,7 +53,7 @@ int run(const Arguments& a) {
                computed);
   }
   if (stop && !totals.complete) {
-    if (!a.json) fmt::print(stderr, "interrupted; repeat the command to go on\n");
+    if (!a.json) say("interrupted; repeat the command to go on\n");
     return kInterrupted;
   }
   return totals.failed ? kPartial : kOk;
@@ -69,7 +69,7 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
   self->add_option("store", a->from, "Store extracted with --keep-factors")->required();
   self->add_option("-o,--output", a->store, "The new store: a folder, made if needed")->required();
   a->projection.add_to(*self);
-  self->add_option(
+  auto* given = self->add_option(
       "--given", a->given,
       "For --projection matrix: .npz or .safetensors with a tensor named 'projection'");
   self->add_option("--seed", a->seed, "Seed of the projection; default: that of the extraction");
@@ -80,6 +80,13 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
       ->check(CLI::Range(0u, 1024u));
   self->add_flag("-q,--quiet", a->quiet, "No progress");
   self->add_flag("--json", a->json, "Print JSON");
+  self->parse_complete_callback([a, given] {
+    if (given->count() > 0 && a->projection.kind != "matrix")
+      throw CLI::ValidationError(
+          "--given", fmt::format("is the matrix of --projection matrix; --projection {} "
+                                 "makes its own: leave one of them out",
+                                 a->projection.kind));
+  });
   return [a] { return run(*a); };
 }
 

@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <span>
 
-#include "app/features.h"
+#include "app/cli.h"
+#include "fungi/checkpoint/atomic_file.h"
 
 namespace fungi::app {
 
@@ -30,7 +31,9 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   of_train->needs(of_test);
   self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
       ->capture_default_str();
-  self->add_option("-k", a->report.k, "Neighbours that vote")->capture_default_str();
+  self->add_option("-k", a->report.k, "Neighbours that vote")
+      ->capture_default_str()
+      ->check(at_least_one());
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
       ->capture_default_str();
@@ -40,10 +43,17 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
-    require_same_making(train, test, true);
+    require_labels(train);
+    require_labels(test);
+    std::error_code unknown;
+    if (std::filesystem::exists(a->out, unknown) &&
+        !std::filesystem::is_regular_file(a->out, unknown))
+      fail("expected a file, found a folder or a device", a->out, "give the name of the page");
+    AtomicFile file(a->out);  // now: an hour later it is too late to say that it cannot be written
     if (a->memory) a->report.memory_limit = a->memory;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
@@ -51,10 +61,9 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     Pool pool(a->threads ? a->threads : default_threads());
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
-    std::ofstream file(a->out, std::ios::binary);
-    if (!(file << page).flush())
-      fail("cannot be written", a->out, "check the folder and the free space");
-    fmt::print("{} ({})\n", a->out, human_bytes(double(page.size())));
+    file.write(std::as_bytes(std::span(page)));
+    file.finish();
+    fmt::print("{} ({})\n", shown(a->out), human_bytes(double(page.size())));
     return int(kOk);
   };
 }

@@ -36,7 +36,7 @@ int list_tables(bool json) {
                  cells_of(t).size(), backbones_of(t).size(), data_sets_of(t).size());
   }
   if (json)
-    fmt::print("{}\n", list.dump(2));
+    print_json(list);
   else
     fmt::print(
         "fungi reproduce TABLE --data DIR --models DIR computes what is there; without the folders "
@@ -172,7 +172,7 @@ void print_json(const PaperTable& table, const std::vector<Row>& rows, const Fin
   for (const Absent& m : findings.absent)
     out["missing"].push_back(
         {{"kind", m.kind}, {"key", m.key}, {"title", m.title}, {"reason", m.reason}});
-  fmt::print("{}\n", out.dump(2));
+  app::print_json(out);
 }
 
 void print_text(const PaperTable& table, const std::vector<Row>& rows, const Findings& findings) {

@@ -9,6 +9,7 @@
 #include "app/features.h"
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/feature/feature_rows.h"
 #include "fungi/search/gradient_search.h"
 
 namespace fungi::app {
@@ -19,22 +20,67 @@ struct Arguments {
   FeatureOptions features;
 };
 
-std::vector<std::pair<std::string, std::vector<Relevance>>> relevances(const Arguments& a,
-                                                                       const TrainTest& pair) {
-  if (a.truth.ends_with(".jsonl"))
-    return {
-        {"list", resolve(read_relevance_list(a.truth), pair.test.ids, pair.train.ids, a.truth)}};
-  if (!a.truth.empty()) {
-    const RevisitedTruth truth = read_revisited(a.truth);
-    return {{"medium", resolve(truth, Difficulty::medium, pair.test.ids, pair.train.ids, a.truth)},
-            {"hard", resolve(truth, Difficulty::hard, pair.test.ids, pair.train.ids, a.truth)}};
+// Which rows are ranked for which queries, and what counts as right. No rows: all.
+struct Task {
+  std::vector<size_t> database_rows = {}, query_rows = {};
+  std::vector<std::pair<std::string, std::vector<Relevance>>> relevances;
+};
+
+// Where a store is searched for its own rows, none is its own answer; but what a list names,
+// counts.
+void leave_out_own_rows(std::vector<Relevance>& relevance) {
+  for (size_t q = 0; q < relevance.size(); ++q) {
+    const std::vector<uint32_t>& right = relevance[q].positive;
+    if (std::find(right.begin(), right.end(), uint32_t(q)) == right.end())
+      relevance[q].junk.push_back(uint32_t(q));
   }
-  std::vector<Relevance> same_class(pair.test.ids.size());
-  for (size_t q = 0; q < same_class.size(); ++q)
-    for (size_t i = 0; i < pair.train.ids.size(); ++i)
-      if (pair.test.labels[q] >= 0 && pair.train.labels[i] == pair.test.labels[q])
-        same_class[q].positive.push_back(uint32_t(i));
-  return {{"class", same_class}};
+}
+
+std::vector<Relevance> same_class(const Store& database, const Store& queries, bool same_store) {
+  require_labels(database);
+  require_labels(queries);
+  const std::vector<int64_t> labels = align_labels(database.classes(), queries);
+  std::vector<Relevance> out(labels.size());
+  for (size_t q = 0; q < out.size(); ++q)
+    for (size_t i = 0; i < database.rows(); ++i)
+      if (labels[q] >= 0 && database.labels()[i] == labels[q] && !(same_store && i == q))
+        out[q].positive.push_back(uint32_t(i));
+  return out;
+}
+
+Task read_task(const Arguments& a, const Store& database, const Store& queries) {
+  std::error_code unknown;
+  const bool same_store = std::filesystem::equivalent(database.folder(), queries.folder(), unknown);
+  if (!a.truth.empty() && !a.truth.ends_with(".jsonl")) {
+    const RevisitedTruth truth = read_revisited(a.truth);
+    RevisitedRows rows = rows_of(truth, queries.ids(), database.ids(), a.truth);
+    return {std::move(rows.database),
+            std::move(rows.queries),
+            {{"medium", relevance_of(truth, Difficulty::medium)},
+             {"hard", relevance_of(truth, Difficulty::hard)}}};
+  }
+  std::vector<Relevance> relevance =
+      a.truth.empty()
+          ? same_class(database, queries, same_store)
+          : resolve(read_relevance_list(a.truth), queries.ids(), database.ids(), a.truth);
+  if (same_store) leave_out_own_rows(relevance);
+  return {.relevances = {{a.truth.empty() ? "class" : "list", std::move(relevance)}}};
+}
+
+// The rows of the task, through a PCA fitted on those of the database.
+struct Sides {
+  ScratchMatrix database, queries;
+  bool shrunk = false;
+};
+
+Sides load(const Store& database, const Store& queries, const Task& task,
+           const std::string& features, const FeatureOptions& options, Pool& pool) {
+  const std::vector<StoreBlock> blocks = database.select(features);
+  const std::optional<Pca> pca = fit_pca(database, blocks, options.pca, pool, task.database_rows);
+  return {fungi::load_rows(database, blocks, pca, options.memory_limit(), pool, task.database_rows),
+          fungi::load_rows(queries, queries.select(features), pca, options.memory_limit(), pool,
+                           task.query_rows),
+          pca.has_value()};
 }
 
 int run(const Arguments& a) {
@@ -42,24 +88,27 @@ int run(const Arguments& a) {
   Pool pool(a.features.thread_count());
   RetrievalOptions options;
   options.metric = parse_metric(a.metric);
+  const Task task = read_task(a, database, queries);
+  const bool exact = a.features.exact_gradients;
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
   for (const std::string& features : a.features.combinations(database)) {
-    const bool exact = a.features.exact_gradients;
-    if (exact) require_same_making(database, queries, false);
-    const TrainTest pair = exact ? load_pair_labels(database, queries)
-                                 : load_pair(database, queries, features, a.features, pool);
+    require_comparable(database, queries, features, !exact);
     std::optional<GradientSearch> search;
+    std::optional<Sides> rows;
     if (exact)
       search.emplace(database, queries, features, pool,
-                     GradientSearchOptions{.metric = options.metric});
+                     GradientSearchOptions{.metric = options.metric,
+                                           .database_rows = task.database_rows,
+                                           .query_rows = task.query_rows});
+    else
+      rows = load(database, queries, task, features, a.features, pool);
     const auto keys = [&](size_t first, View<double> out) { search->keys(first, out, pool); };
-    for (const auto& [name, relevance] : relevances(a, pair)) {
-      const RetrievalScore score = exact
-                                       ? evaluate_retrieval(search->rows(), search->queries(), keys,
-                                                            relevance, options, pool)
-                                       : evaluate_retrieval(pair.train.features, pair.test.features,
-                                                            relevance, options, pool);
+    for (const auto& [name, relevance] : task.relevances) {
+      const RetrievalScore score =
+          exact ? evaluate_retrieval(search->rows(), search->queries(), keys, relevance, options,
+                                     pool)
+                : evaluate_retrieval(rows->database, rows->queries, relevance, options, pool);
       list.push_back({{"features", features},
                       {"relevance", name},
                       {"map", score.map},
@@ -67,14 +116,14 @@ int run(const Arguments& a) {
                       {"precision", score.precision},
                       {"queries", score.queries},
                       {"pca", a.features.pca},
-                      {"pca_applied", pair.shrunk}});
+                      {"pca_applied", rows && rows->shrunk}});
       if (exact) list.back()["exact_gradients"] = true;
       table.push_back({features, name, percent(score.map), percent(score.precision[0]),
                        percent(score.precision[1]), percent(score.precision[2])});
     }
   }
   if (a.features.json)
-    fmt::print("{}\n", list.dump(2));
+    print_json(list);
   else
     print_table({"features", "relevant", "mAP %", "mP@1", "mP@5", "mP@10"}, table);
   return kOk;
@@ -93,7 +142,8 @@ Verb add_retrieve(CLI::App& parent, CLI::App*& self) {
                    "gnd_*.pkl or .json (revisited Oxford/Paris), or .jsonl of query/positive/junk; "
                    "default: same class");
   self->add_option("--metric", a->metric, "inner_product, cosine or euclidean")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(metric_name());
   a->features.add_to(*self);
   a->features.add_exact_gradients(*self);
   return [a] { return run(*a); };

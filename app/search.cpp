@@ -3,6 +3,8 @@
 // of rows by their id.
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "app/features.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/store_text.h"
@@ -29,7 +31,8 @@ class Database {
   virtual size_t rows() const = 0;
   virtual Reopened reopen(ReopenOptions options) const = 0;
   virtual KnowsId knows_id() const = 0;
-  virtual Matrix<float> vector(const std::string& id) const = 0;
+  virtual size_t row(const std::string& id) const = 0;
+  virtual Matrix<float> vector(size_t row) const = 0;
   virtual Neighbours search(View<const float> queries, size_t k,
                             const SearchOptions& options) const = 0;
   virtual std::string id(size_t row) const = 0;
@@ -60,12 +63,15 @@ class WholeStore final : public Database {
     return Reopened(extraction_record(store_), pool_, std::move(options));
   }
   KnowsId knows_id() const override { return knows_ids_of(store_); }
-  Matrix<float> vector(const std::string& id) const override {
+  size_t row(const std::string& id) const override {
     const auto at = std::find(store_.ids().begin(), store_.ids().end(), id);
     if (at == store_.ids().end()) fail_unknown(id, store_.folder().string());
-    Matrix<float> row(1, reduction_.input_width());
-    store_.read(reduction_.blocks(), true, size_t(at - store_.ids().begin()), row);
-    return row;
+    return size_t(at - store_.ids().begin());
+  }
+  Matrix<float> vector(size_t row) const override {
+    Matrix<float> values(1, reduction_.input_width());
+    store_.read(reduction_.blocks(), true, row, values);
+    return values;
   }
   Neighbours search(View<const float> queries, size_t k, const SearchOptions&) const override {
     return search_store(store_, reduction_, queries, k, metric_, pool_);
@@ -91,6 +97,15 @@ class Indexed final : public Database {
     if (!a.metric.empty() && parse_metric(a.metric) != metric())
       fail(fmt::format("the index was built for {}, not for {}", to_string(metric()), a.metric),
            a.target, "leave --metric out, or build another index");
+    const IndexKind kind = index_.index().kind();
+    for (const auto& [option, value, of] :
+         {std::tuple("--effort", a.search.effort, IndexKind::hnsw),
+          std::tuple("--probes", a.search.probes, IndexKind::ivf)})
+      if (value && kind != of)
+        fail(fmt::format("{} is a setting of {} indices, found one of kind {}", option,
+                         to_string(of), to_string(kind)),
+             a.target,
+             fmt::format("leave {} out, or build an index with --kind {}", option, to_string(of)));
   }
   const Reduction& reduction() const override { return index_.reduction(); }
   Metric metric() const override { return index_.index().metric(); }
@@ -101,11 +116,14 @@ class Indexed final : public Database {
   KnowsId knows_id() const override {
     return [this](std::string_view id) { return index_.find(id).has_value(); };
   }
-  Matrix<float> vector(const std::string& id) const override {
+  size_t row(const std::string& id) const override {
     const auto row = index_.find(id);
     if (!row) fail_unknown(id, place_);
+    return *row;
+  }
+  Matrix<float> vector(size_t row) const override {
     Matrix<float> copy(1, index_.index().width());
-    std::copy_n(index_.index().row(*row).data, copy.cols(), copy.data());
+    std::copy_n(index_.index().row(row).data, copy.cols(), copy.data());
     return copy;
   }
   Neighbours search(View<const float> queries, size_t k,
@@ -127,17 +145,37 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a, Pool& 
   const size_t width = database.reduction().output_width();
   Matrix<float> queries(a.images.size() + a.rows.size(), width);
   for (size_t i = 0; i < a.rows.size(); ++i)
-    std::copy_n(database.vector(a.rows[i]).data(), width, queries.row(a.images.size() + i));
+    std::copy_n(database.vector(database.row(a.rows[i])).data(), width,
+                queries.row(a.images.size() + i));
   if (a.images.empty()) return queries;
   ReopenOptions options;
   options.model = a.model;
-  if (!a.given.empty()) options.projection_matrix = Checkpoint::open(a.given).read("projection");
+  if (!a.given.empty()) {
+    options.projection_matrix = Checkpoint::open(a.given).read(kProjectionTensor);
+    require_finite(options.projection_matrix, kProjectionTensor, a.given);
+  }
   Reopened reopened = database.reopen(std::move(options));
   const std::vector<std::filesystem::path> files(a.images.begin(), a.images.end());
   const Matrix<float> found = database.reduction().apply(
       reopened.rows(files, database.reduction().blocks(), database.knows_id()), pool);
   std::copy_n(found.data(), found.rows() * width, queries.data());
   return queries;
+}
+
+// Rows of identical pictures are equally near and come by number, also before the one asked for,
+// and may push it out: it changes places with them.
+void put_first(const Database& database, size_t row, const float* query, size_t q,
+               Neighbours& found) {
+  uint32_t* index = found.index.row(q);
+  const size_t k = found.index.cols();
+  size_t at = size_t(std::find(index, index + k, uint32_t(row)) - index);
+  if (at == k) {
+    const Matrix<float> first = database.vector(index[0]);
+    if (!std::equal(first.data(), first.data() + first.cols(), query)) return;
+    at = k - 1;
+    index[at] = uint32_t(row), found.value(q, at) = found.value(q, 0);
+  }
+  if (found.value(q, at) == found.value(q, 0)) std::rotate(index, index + at, index + at + 1);
 }
 
 int run(const Arguments& a) {
@@ -150,7 +188,11 @@ int run(const Arguments& a) {
   if (database->rows() == 0)
     fail("expected rows to search in, found none", a.target, "extract some images first");
   const Matrix<float> queries = query_vectors(*database, a, pool);
-  const Neighbours found = database->search(queries, std::min(a.k, database->rows()), a.search);
+  Neighbours found = database->search(queries, std::min(a.k, database->rows()), a.search);
+  for (size_t i = 0; i < a.rows.size(); ++i) {
+    const size_t q = a.images.size() + i;
+    put_first(*database, database->row(a.rows[i]), queries.row(q), q, found);
+  }
   const char* value_name = database->metric() == Metric::euclidean ? "distance" : "similarity";
 
   store::Json list = store::Json::array();  // ids may hold bytes that are no UTF-8
@@ -168,14 +210,14 @@ int run(const Arguments& a) {
         entry["label"] = database->label(row),
         entry["class"] = store::to_json_string(database->class_name(row));
       neighbours.push_back(entry);
-      table.push_back({database->id(row),
-                       database->label(row) >= 0 ? database->class_name(row) : "-",
+      table.push_back({shown(database->id(row)),
+                       database->label(row) >= 0 ? shown(database->class_name(row)) : "-",
                        fmt::format("{:.6f}", found.value(q, b))});
     }
     list.push_back(
         {{image ? "image" : "row", store::to_json_string(name)}, {"neighbours", neighbours}});
     if (a.json) continue;
-    if (queries.rows() > 1) fmt::print("{}{}\n", q ? "\n" : "", name);
+    if (queries.rows() > 1) fmt::print("{}{}\n", q ? "\n" : "", shown(name));
     print_table({"id", "class", value_name}, table);
   }
   if (a.json) {
@@ -212,7 +254,8 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
   self->add_option("--features", a->features,
                    "Blocks joined with +, e.g. embedding+kl; default: all, or those of the index");
   self->add_option("--metric", a->metric,
-                   "euclidean, inner_product or cosine; default: euclidean, or that of the index");
+                   "euclidean, inner_product or cosine; default: euclidean, or that of the index")
+      ->check(metric_name());
   self->add_option("--effort", a->search.effort,
                    "hnsw: candidates kept; 0 = 4 times k, at least 64")
       ->capture_default_str();
@@ -225,7 +268,7 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
   self->add_flag("--json", a->json, "Print JSON");
   return [a, images, rows] {
     if (images->empty() && rows->empty()) {
-      fmt::print(stderr, "fungi: --image or --row is required\nSee fungi search --help.\n");
+      say("fungi: --image or --row is required\nSee fungi search --help.\n");
       return int(kUsage);
     }
     return run(*a);

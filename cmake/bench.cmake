@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that bench/compare runs beside its peers: built on demand, `cmake --build build --target bench-programs`.
+# Programs that measure single kernels and decoders (input_bench, kernel_bench) and what bench/compare runs beside its
+# peers (search_bench): built on demand, `cmake --build build --target bench-programs`.
 add_custom_target(bench-programs)
 foreach(program search_bench input_bench)
   add_executable(${program} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/${program}.cpp)

@@ -9,7 +9,7 @@ teacher's embedding. The teacher sees each whole image once (and its answers are
 
     python tools/train_demo_model.py --images IMAGES.zip --teacher TEACHER.safetensors --output demo/model.safetensors
 
-IMAGES.zip holds <anything>/<class>/<file>.jpg; TEACHER is a timm ViT with its `head`. See tools/README.md.
+IMAGES.zip holds <anything>/<class>/<file>.jpg; TEACHER is a timm ViT with its `head`. demo/README.md says what was used.
 """
 import argparse
 import copy

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line as a user meets it: machine-readable answers, helpful refusals, exit codes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "fungi/objective/factory.h"
 #include "tests/support/command.h"
 
 namespace fungi {
@@ -28,6 +30,12 @@ TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
   EXPECT_EQ(option.status, 2);
   EXPECT_NE(option.err.find("--json"), std::string::npos) << option.err;
   EXPECT_EQ(run_fungi("").status, 2);
+  const Outcome early = run_fungi("--json info");
+  EXPECT_EQ(early.status, 2);
+  EXPECT_NE(early.err.find("put it after 'info'"), std::string::npos) << early.err;
+  const Outcome help = run_fungi("help");
+  EXPECT_EQ(help.status, 2);
+  EXPECT_NE(help.err.find("there is no verb 'help'"), std::string::npos) << help.err;
   for (const char* words : {"extract pictures --modle file 3", "extract pictures --modle=file",
                             "--modle file extract pictures -o store"}) {
     const Outcome misspelt = run_fungi(words);
@@ -69,9 +77,34 @@ TEST(CommandLine, ModelsAndInspect) {
   EXPECT_NE(missing.err.find("no/such/file.safetensors"), std::string::npos);
 }
 
+// The table in docs/cli.md against the program: "| `kl` | `temperature` | 15; lib 1 | ... |".
+TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
+  const auto text = [](const Parameter& p) {
+    return std::visit([](const auto& v) { return fmt::format("{}", v); }, p.value);
+  };
+  std::vector<std::string> expected, found;
+  for (const std::string& name : objective_names()) {
+    const auto native = default_parameters(name, Preset::native);
+    for (size_t i = 0; i < native.size(); ++i) {
+      std::string values = text(native[i]);
+      for (const Preset preset : {Preset::paper, Preset::lib})
+        if (const std::string other = text(default_parameters(name, preset)[i]);
+            other != text(native[i]))
+          values += fmt::format("; {} {}", to_string(preset), other);
+      expected.push_back(fmt::format("| `{}` | `{}` | {} | ", name, native[i].name, values));
+    }
+  }
+  std::ifstream document(FUNGI_GOLDEN_DIR "/../../docs/cli.md");
+  for (std::string line; std::getline(document, line);)
+    for (const std::string& name : objective_names())
+      if (line.starts_with("| `" + name + "` | "))
+        found.push_back(line.substr(0, line.rfind("| ", line.size() - 3) + 2));
+  EXPECT_EQ(found, expected);
+}
+
 TEST(CommandLine, BenchPrintsOneObject) {
   for (const char* objectives :
-       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:patch_count=1,negatives=2"}) {
+       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2"}) {
     const Outcome o =
         run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") +
                   objectives);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fungi/base/random.h"
+#include "fungi/checkpoint/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/idx.h"
 
@@ -114,6 +115,57 @@ TEST(Extract, BadFilesAreRecordedAndSkipped) {
       << "a recorded failure still stops --strict";
 }
 
+TEST(Extract, StrictStopsAsOftenAsItIsRun) {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder / "data/a");
+  for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/input/images"))
+    if (entry.path().filename().string().starts_with("exif_"))
+      fs::copy(entry.path(), folder / "data/a");
+  std::ofstream(folder / "data/a/0-empty.jpg");  // in the first of several shards
+  const std::string base = "extract " + (folder / "data").string() + kModel +
+                           "--objectives kl --shard 2 --strict -o " + (folder / "store").string();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(run_fungi(base).status, 1) << i;
+  fs::remove(folder / "data/a/0-empty.jpg");
+  EXPECT_EQ(run_fungi(base).status, 0);
+}
+
+TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 6);
+  const auto head = [&](const char* name, float value) {
+    Matrix<float> weight(8, 32), bias(1, 8);
+    for (size_t i = 0; i < 8 * 32; ++i) weight.data()[i] = value * float(i % 7);
+    write_npz(folder / name,
+              {{"kl-head-weight", npy_array(weight)}, {"kl-head-bias", npy_array(bias)}});
+    return " --given " + (folder / name).string();
+  };
+  const std::string one = head("one.npz", 1), two = head("two.npz", -2);
+  const auto run = [&](const char* store, const std::string& more) {
+    return run_fungi("extract " + (folder / "data").string() + kModel +
+                     "--objectives kl:width=8 -o " + (folder / store).string() + more);
+  };
+  ASSERT_EQ(run("a", one).status, 0);
+  EXPECT_EQ(run("a", one).status, 0);
+  EXPECT_EQ(run("a", "").status, 0) << "the store has them";
+  const Outcome other = run("a", two);
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.err.find("keeps the state it began with"), std::string::npos) << other.err;
+  EXPECT_EQ(run("b", two + " --like " + (folder / "a").string()).status, 1);
+  EXPECT_EQ(run("b", one + " --like " + (folder / "a").string()).status, 0);
+
+  // Stores with other heads, or of another model, are not compared.
+  ASSERT_EQ(run("c", two).status, 0);
+  const auto knn = [&](const char* test, const std::string& more) {
+    return run_fungi("knn " + (folder / "a").string() + " " + (folder / test).string() + " -k 1 " +
+                     more);
+  };
+  EXPECT_EQ(knn("b", "").status, 0);
+  EXPECT_EQ(knn("c", "--features embedding").status, 0) << "which has no heads";
+  const Outcome heads = knn("c", "");
+  EXPECT_EQ(heads.status, 1);
+  EXPECT_NE(heads.err.find("state.kl-head-weight"), std::string::npos) << heads.err;
+}
+
 TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 3);
@@ -166,13 +218,27 @@ TEST(Extract, ClearRefusals) {
   write_idx(folder / "data", 3);
   const Outcome objective = run_fungi("extract " + (folder / "data").string() + kModel +
                                       "--objectives klm -o " + (folder / "s").string());
-  EXPECT_EQ(objective.status, 1);
+  EXPECT_EQ(objective.status, 2);
   EXPECT_NE(objective.err.find("simclr"), std::string::npos)
       << "must name the choices: " << objective.err;
   EXPECT_EQ(
       run_fungi("extract " + (folder / "data").string() + kModel + "--objectives kl -o /proc/nope")
           .status,
       1);
+  // Numbers below zero are no very large ones.
+  for (const char* option : {"--shard -1", "--limit -1", "--seed -1", "--projection-dim -1"}) {
+    const Outcome o = run_fungi("extract " + (folder / "data").string() + kModel +
+                                "--objectives kl -o " + (folder / "s").string() + " " + option);
+    EXPECT_EQ(o.status, 2) << option;
+    EXPECT_NE(o.err.find("at least 0, found -1"), std::string::npos) << o.err;
+  }
+  for (const char* option :
+       {"--projection-dim 4611686018427387904", "--projection none --projection-dim 77"})
+    EXPECT_EQ(run_fungi("extract " + (folder / "data").string() + kModel + "--objectives kl -o " +
+                        (folder / "s").string() + " " + option)
+                  .status,
+              1)
+        << option;
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// inspect of files nobody knows, with names nobody should print; and bench of architectures by name
+// with stated facts.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/tiny_checkpoint.h"
+
+namespace fungi {
+namespace {
+
+using test::Outcome;
+using test::run_fungi;
+
+TEST(Inspect, ListsTheTensorsOfAnUnknownFile) {
+  test::TinyCheckpoint c;
+  c.shapes = {{"strange.weight", {2, 3}}, {"other", {4}}};
+  const test::TemporaryFolder folder;
+  const std::string path = c.write(folder).string();
+  const Outcome plain = run_fungi("inspect " + path);
+  EXPECT_EQ(plain.status, 1);
+  EXPECT_NE(plain.err.find("fungi inspect --tensors"), std::string::npos) << plain.err;
+  const Outcome list = run_fungi("inspect --tensors " + path);
+  EXPECT_EQ(list.status, 1);
+  EXPECT_NE(list.out.find("strange.weight"), std::string::npos) << list.out;
+  const Outcome json = run_fungi("inspect --tensors --json " + path);
+  EXPECT_EQ(json.status, 1);
+  const auto out = nlohmann::json::parse(json.out);
+  ASSERT_EQ(out["tensor_list"].size(), 2u);
+  EXPECT_EQ(out["tensor_list"][1]["name"], "strange.weight");
+  EXPECT_EQ(out["tensor_list"][1]["shape"], (std::vector<size_t>{2, 3}));
+  EXPECT_FALSE(out.contains("architecture"));
+}
+
+TEST(Inspect, NamesCannotSteerTheTerminal) {
+  test::TinyCheckpoint c;
+  c.shapes = {{std::string("\x1b[2Jred\0end", 11), {2}}};
+  const test::TemporaryFolder folder;
+  const Outcome o = run_fungi("inspect --tensors " + c.write(folder).string());
+  EXPECT_EQ(o.status, 1);
+  EXPECT_NE(o.out.find("?[2Jred?end"), std::string::npos) << o.out;
+  for (const char bad : {'\x1b', '\0'})
+    EXPECT_EQ((o.out + o.err).find(bad), std::string::npos) << o.out << o.err;
+}
+
+TEST(Inspect, JsonOfAPathThatIsNotUtf8) {
+  const test::TemporaryFolder folder;
+  const auto odd = folder /
+                   "od\xff"
+                   "d";
+  std::filesystem::copy(FUNGI_GOLDEN_DIR "/backbone/timm_vit", odd);
+  const Outcome o = run_fungi("inspect --json --set heads=4 '" + odd.string() + "'");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(nlohmann::json::parse(o.out)["architecture"]["heads"], "4");
+}
+
+TEST(Bench, NamedArchitecturesTakeFactsOrRefuseThem) {
+  const std::string bench = "bench -m dinov2_vits14 --seconds 0.1 --json --objectives none --set ";
+  const auto gflop = [&](const std::string& fact) {
+    const Outcome o = run_fungi(bench + fact);
+    EXPECT_EQ(o.status, 0) << o.err;
+    return nlohmann::json::parse(o.out)["gflop_per_sample"].get<double>();
+  };
+  EXPECT_LT(gflop("size=112x56"), 0.5 * gflop("pooling=mean_patches"));
+  for (const char* fact : {"heads=3", "prefix=x", "family=dino", "norm_epsilon=1e-3", "size=100",
+                           "size=14x", "size=0", "activation=loud", "nonsense=1"}) {
+    const Outcome o = run_fungi(bench + fact);
+    EXPECT_EQ(o.status, 1) << fact;
+    EXPECT_EQ(o.err.find("internal"), std::string::npos) << o.err;
+  }
+  for (const char* name :
+       {"vit_base_patch99999999999999999999_224", "dino_vitb99999999999999999999",
+        "vit_base_patch16_99999999999999999999"}) {
+    const Outcome o = run_fungi(std::string("bench -m ") + name);
+    EXPECT_EQ(o.status, 1);
+    EXPECT_NE(o.err.find("architecture known by name"), std::string::npos) << o.err;
+  }
+}
+
+}  // namespace
+}  // namespace fungi

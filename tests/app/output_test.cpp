@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What verbs write, and where: exports, pages, answers about rows.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "fungi/feature/export.h"
+#include "tests/support/command.h"
+#include "tests/support/made_store.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using test::MadeRow;
+using test::Outcome;
+using test::run_fungi;
+
+class Output : public testing::Test {
+ protected:
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::vector<MadeRow>& rows) const {
+    test::write_made_store(folder_ / name, rows, {"x", "y"});
+  }
+  void expect_refusal(const std::string& command, const std::string& part, int status = 1) const {
+    const Outcome o = run_fungi(command);
+    EXPECT_EQ(o.status, status) << command << o.out << o.err;
+    EXPECT_NE(o.err.find(part), std::string::npos) << o.err;
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(Output, ExportsAreCalledWhatTheyAre) {
+  write("s", {{"a", 0, {{1, 0}}}, {"b", 1, {{0, 1}}}});
+  expect_refusal("export " + at("s") + " " + at("x.h5"), "give a folder and --format hdf5", 2);
+  expect_refusal("export " + at("s") + " " + at("x.hdf5") + " --format hdf5", "give a folder", 2);
+  expect_refusal("export " + at("s") + " " + at("x.npz") + " --format hdf5", ".npz", 2);
+  const auto before = test::contents(folder_ / "s");
+  for (const std::string out : {"s/x.npz", "s/new/x.npz", "s/../s/x.npz"})
+    expect_refusal("export " + at("s") + " " + at(out), "in the store itself");
+  expect_refusal("export " + at("s") + " " + at("s") + " --format hdf5", "in the store itself");
+  EXPECT_EQ(test::contents(folder_ / "s"), before);
+  EXPECT_EQ(run_fungi("export " + at("s") + " " + at("s.npz")).status, 0);
+}
+
+// The HDF5 library cannot close what it could not write, and tried again at the end.
+TEST_F(Output, AFullDiskEndsAnHdf5ExportOnce) {
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
+  std::vector<MadeRow> rows;
+  for (int i = 0; i < 2000; ++i) rows.push_back({"row-" + std::to_string(i), i % 2, {{1, 0}}});
+  write("s", rows);
+  for (const char* blocks : {"1", "8", "40"}) {  // of 512 bytes
+    const Outcome o = run_fungi("export " + at("s") + " " + at("h") + " --format hdf5",
+                                std::string("trap '' XFSZ; ulimit -f ") + blocks + ";");
+    EXPECT_EQ(o.status, 1) << o.err;
+    EXPECT_EQ(o.err.find("infinite loop"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("embeddings.h5: "), std::string::npos) << o.err;
+    EXPECT_TRUE(fs::is_empty(folder_ / "h"));
+  }
+}
+
+TEST_F(Output, APageThatCannotBeWrittenIsRefusedBeforeTheWork) {
+  write("a", {{"a", 0, {{1, 0}}}, {"b", 1, {{0, 1}}}, {"c", 0, {{1, 1}}}, {"d", 1, {{0, 2}}}});
+  std::ofstream(folder_ / "old.html") << "old";
+  const std::string report = "report " + at("a") + " " + at("a") + " -k 1 -o ";
+  expect_refusal(report + at("nowhere/page.html"), "No such file or directory");
+  expect_refusal(report + at("a"), "found a folder");
+  const Outcome full = run_fungi(report + at("old.html"), "trap '' XFSZ; ulimit -f 1;");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
+  EXPECT_EQ(test::read_text(folder_ / "old.html"), "old");
+  EXPECT_EQ(run_fungi(report + at("old.html")).status, 0);
+  EXPECT_NE(test::read_text(folder_ / "old.html").find("</html>"), std::string::npos);
+}
+
+TEST_F(Output, ARowComesBeforeItsCopies) {
+  write("s", {{"a", 0, {{1, 0}}}, {"b", 0, {{1, 0}}}, {"c", 0, {{1, 0}}}, {"d", 1, {{0, 1}}}});
+  ASSERT_EQ(run_fungi("index " + at("s") + " --kind exact --pca 0 -o " + at("i")).status, 0);
+  for (const char* target : {"s", "i"})
+    for (const char* k : {"1", "2", "4"})
+      for (const std::string id : {"a", "b", "c", "d"}) {
+        const Outcome o = run_fungi("search " + at(target) + " --json -k " + k + " --row " + id);
+        ASSERT_EQ(o.status, 0) << o.err;
+        const auto near = nlohmann::json::parse(o.out)["queries"][0]["neighbours"];
+        EXPECT_EQ(near[0]["id"], id) << target << k;
+        std::set<std::string> ids;
+        for (const auto& n : near) ids.insert(n["id"].get<std::string>());
+        EXPECT_EQ(ids.size(), near.size()) << "each once";
+      }
+}
+
+TEST_F(Output, ARowWithoutLabelIsNamed) {
+  write("s", {{"a", 0, {{1, 0}}}, {"loose", -1, {{1, 1}}}, {"d", 1, {{0, 1}}}});
+  write("t", {{"a", 0, {{1, 0}}}, {"d", 1, {{0, 1}}}});
+  for (const std::string& command :
+       {"knn " + at("s") + " " + at("t") + " -k 1", "knn " + at("t") + " " + at("s") + " -k 1",
+        "linear " + at("s") + " " + at("t"), "kmeans " + at("s"),
+        "retrieve " + at("t") + " " + at("s"),
+        "report " + at("s") + " " + at("t") + " -k 1 -o " + at("r.html")}) {
+    expect_refusal(command, "e.g. 'loose'");
+    expect_refusal(command, "--kind classes --prune");
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "r.html"));
+  for (const std::string verb : {"knn s t --metric", "retrieve s t --metric",
+                                 "index s -o i --metric", "search s --row a --metric"})
+    expect_refusal(verb + " hamming", "euclidean", 2);
+}
+
+}  // namespace
+}  // namespace fungi
