@@ -64,15 +64,17 @@ void check_parts(const NameReader& names, const Recipes& recipes) {
 
 void check_blocks_alike(const NameReader& names, const Reading& reading) {
   std::map<std::string, std::set<std::string>> blocks;
+  std::map<std::string, std::string> owner;  // of each tensor, one block that has it
   for (const auto& [name, recipe] : reading.recipes)
-    if (const std::string block = canonical_block(name); !block.empty())
+    if (const std::string block = canonical_block(name); !block.empty()) {
       blocks[block].insert(name.substr(block.size()));
+      owner[name.substr(block.size())] = block;
+    }
   for (const auto& [block, tensors] : blocks)
-    for (const auto& [other, others] : blocks)
-      for (const std::string& tensor : others)
-        if (!tensors.count(tensor))
-          fail(fmt::format("{}{} is missing, while {} has one", block, tensor, other),
-               names.checkpoint().path(), "the file is incomplete");
+    for (const auto& [tensor, other] : owner)
+      if (!tensors.count(tensor))
+        fail(fmt::format("{}{} is missing, while {} has one", block, tensor, other),
+             names.checkpoint().path(), "the file is incomplete");
 }
 
 // A tensor in the folder of a block that no recipe uses: a norm, bias or scale we would leave
@@ -92,8 +94,10 @@ void check_nothing_left(const NameReader& names, const Reading& reading) {
         fail("the tensor belongs to a block, but nothing here uses it",
              fmt::format("{}: {}", names.checkpoint().path(), printable(t.name)), kVariant);
     if (!t.name.starts_with(reading.prefix)) continue;
-    const std::string_view rest = std::string_view(t.name).substr(reading.prefix.size());
-    if (strange.count(rest.substr(0, rest.find('.'))) || rest.starts_with("patch_embed."))
+    const std::string_view rest = std::string_view(t.name).substr(reading.prefix.size()),
+                           first = rest.substr(0, rest.find('.'));
+    if (first == "rope" && reading.architecture.rotary) continue;  // its angles, which are known
+    if (strange.count(first) || first == "patch_embed")
       fail("the tensor belongs to the network, but nothing here uses it",
            fmt::format("{}: {}", names.checkpoint().path(), printable(t.name)), kVariant);
   }
