@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
@@ -10,9 +11,12 @@
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/store.h"
+#include "fungi/feature/store_text.h"
 
 namespace fungi::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Arguments {
   ModelOptions model;
@@ -137,7 +141,6 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
   const std::vector<std::string> early = extractor.notes();
   for (const std::string& note : early) notes.add(note);
   const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
-  outcome.dropped = writer.dropped();
   {
     Progress progress("extract", a.quiet || a.json, &stop);
     ExtractRun run;
@@ -153,6 +156,7 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
     };
     outcome.totals = run_plan(extractor, dataset, writer, plan, run);
   }
+  if (outcome.totals.complete) outcome.dropped = writer.dropped();  // until then the old ones stay
   const std::vector<std::string> all = extractor.notes();
   for (size_t i = early.size(); i < all.size(); ++i) notes.add(all[i]);
   if (const size_t kept = outcome.totals.failed - std::min(outcome.failed, outcome.totals.failed))
@@ -196,6 +200,17 @@ void print_failures(const Outcome& o) {
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }
 
+// "auto" follows the store that is continued or followed: it may come from another machine.
+std::optional<Precision> stored_precision(const Arguments& a) {
+  for (const fs::path& folder : {fs::path(a.like), fs::path(a.overwrite ? "" : a.store)}) {
+    const fs::path manifest = folder / "manifest.json";
+    if (folder.empty() || !fs::exists(manifest)) continue;
+    const StoreManifest m = parse_manifest(store::read_text(manifest), manifest.string());
+    if (m.planned) return parse_precision(m.spec.precision, manifest.string());
+  }
+  return {};
+}
+
 int run(const Arguments& a) {
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
@@ -205,6 +220,7 @@ int run(const Arguments& a) {
   if (objectives.empty()) options.layer = "none";
   for (const std::string& o : objectives) options.tokens |= o.starts_with("ibot");
   options.mha_input_as_activation = parse_preset(a.preset) == Preset::paper;
+  if (!options.precision) options.precision = stored_precision(a);
   const Backbone backbone = Backbone::open(a.model.model, options, pool);
   Extractor extractor(backbone, extractor_options(a), pool);
   StoreSpec spec = extractor.spec();

@@ -35,6 +35,7 @@ void Progress::watch(const std::atomic<bool>& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.load())
     if (end_.wait_for(lock, std::chrono::milliseconds(50), [this] { return over_; })) return;
+  if (over_) return;
   say("{}{}{}; Ctrl-C again stops at once\n", drawn_ ? "\r\033[K" : "", until_,
       total_ ? fmt::format(" ({} of {} samples done)", done_, total_) : "");
   drawn_ = false;

@@ -53,7 +53,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     if (std::filesystem::exists(a->out, unknown) &&
         !std::filesystem::is_regular_file(a->out, unknown))
       fail("expected a file, found a folder or a device", a->out, "give the name of the page");
-    AtomicFile file(a->out);  // now: an hour later it is too late to say that it cannot be written
+    { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not
     if (a->memory) a->report.memory_limit = a->memory;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
@@ -61,6 +61,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     Pool pool(a->threads ? a->threads : default_threads());
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
+    AtomicFile file(a->out);
     file.write(std::as_bytes(std::span(page)));
     file.finish();
     fmt::print("{} ({})\n", shown(a->out), human_bytes(double(page.size())));

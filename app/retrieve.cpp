@@ -37,8 +37,10 @@ void leave_out_own_rows(std::vector<Relevance>& relevance) {
 }
 
 std::vector<Relevance> same_class(const Store& database, const Store& queries, bool same_store) {
-  require_labels(database);
-  require_labels(queries);
+  for (const Store* store : {&database, &queries})  // some without a label are right for nobody
+    if (std::all_of(store->labels().begin(), store->labels().end(),
+                    [](int64_t label) { return label < 0; }))
+      require_labels(*store);
   const std::vector<int64_t> labels = align_labels(database.classes(), queries);
   std::vector<Relevance> out(labels.size());
   for (size_t q = 0; q < out.size(); ++q)

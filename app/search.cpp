@@ -175,7 +175,10 @@ void put_first(const Database& database, size_t row, const float* query, size_t 
     at = k - 1;
     index[at] = uint32_t(row), found.value(q, at) = found.value(q, 0);
   }
-  if (found.value(q, at) == found.value(q, 0)) std::rotate(index, index + at, index + at + 1);
+  if (found.value(q, at) != found.value(q, 0)) return;
+  double* value = found.value.row(q);
+  std::rotate(index, index + at, index + at + 1);
+  std::rotate(value, value + at, value + at + 1);
 }
 
 int run(const Arguments& a) {

@@ -182,26 +182,33 @@ void set_heads(const NameReader& names, Architecture& a) {
 
 namespace {
 
-std::optional<std::pair<size_t, size_t>> known_grid(const NameReader& names, const Architecture& a,
-                                                    size_t positions) {
-  for (const auto& size : {stated_size(names), config_input_size(names)})
-    if (size && size->first / a.patch_h * (size->second / a.patch_w) == positions)
-      return std::pair(size->first / a.patch_h, size->second / a.patch_w);
-  return {};
+std::optional<std::pair<size_t, size_t>> grid_of(
+    const std::optional<std::pair<size_t, size_t>>& size, const Architecture& a, size_t positions) {
+  if (!size || size->first / a.patch_h * (size->second / a.patch_w) != positions) return {};
+  return std::pair(size->first / a.patch_h, size->second / a.patch_w);
 }
 
 }  // namespace
 
-bool has_known_size(const NameReader& names, const Architecture& a, size_t positions) {
-  return known_grid(names, a, positions).has_value();
+bool stated_size_has(const NameReader& names, const Architecture& a, size_t positions) {
+  return grid_of(stated_size(names), a, positions).has_value();
+}
+
+bool config_size_has(const NameReader& names, const Architecture& a, size_t positions) {
+  return grid_of(config_input_size(names), a, positions).has_value();
+}
+
+bool is_square(size_t positions) {
+  const auto side = size_t(std::lround(std::sqrt(double(positions))));
+  return side > 0 && side * side == positions;
 }
 
 std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
                                                    size_t positions) {
-  if (const auto grid = known_grid(names, a, positions)) return grid;
-  const size_t side = size_t(std::lround(std::sqrt(double(positions))));
-  if (side > 0 && side * side == positions) return std::pair(side, side);
-  return {};
+  if (const auto grid = grid_of(config_input_size(names), a, positions)) return grid;
+  const auto side = size_t(std::lround(std::sqrt(double(positions))));
+  if (is_square(positions)) return std::pair(side, side);
+  return grid_of(stated_size(names), a, positions);
 }
 
 void set_grid(const NameReader& names, Architecture& a, size_t positions) {

@@ -72,9 +72,12 @@ void set_heads(const NameReader& names, Architecture& a);
 // The grid of a position table of so many rows (without those of prefix tokens), and the input
 // size: the one stated, or that of the table. Before the preprocessing, which follows the size.
 void set_grid(const NameReader& names, Architecture& a, size_t grid_positions);
-// Whether a stated size, or that of config.json, has so many patches.
-bool has_known_size(const NameReader& names, const Architecture& a, size_t positions);
-// The same, or else a square: h x w.
+// Whether the size of config.json, or the stated one, has so many patches.
+bool config_size_has(const NameReader& names, const Architecture& a, size_t positions);
+bool stated_size_has(const NameReader& names, const Architecture& a, size_t positions);
+bool is_square(size_t positions);
+// h x w of a stored table: as config.json has it, or else a square, or else as stated; last, since
+// a stated size may as well be one to resize to.
 std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
                                                    size_t positions);
 void apply_stated_facts(const NameReader& names, Architecture& a);

@@ -66,10 +66,14 @@ void check_blocks_alike(const NameReader& names, const Reading& reading) {
   std::map<std::string, std::set<std::string>> blocks;
   std::map<std::string, std::string> owner;  // of each tensor, one block that has it
   for (const auto& [name, recipe] : reading.recipes)
-    if (const std::string block = canonical_block(name); !block.empty()) {
-      blocks[block].insert(name.substr(block.size()));
-      owner[name.substr(block.size())] = block;
-    }
+    if (const std::string block = canonical_block(name); !block.empty())
+      for (size_t part = 0; part < recipe.parts.size(); ++part) {
+        if (recipe.parts[part].empty()) continue;  // zeros: then in every block
+        const std::string tensor = fmt::format("{}{}", name.substr(block.size()),
+                                               part ? fmt::format(" (part {})", part + 1) : "");
+        blocks[block].insert(tensor);
+        owner[tensor] = block;
+      }
   for (const auto& [block, tensors] : blocks)
     for (const auto& [tensor, other] : owner)
       if (!tensors.count(tensor))

@@ -55,7 +55,7 @@ std::optional<std::string> config_activation(const NameReader& names) {
 void set_preprocess(const NameReader& names, const Origin& origin, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   const size_t side = std::min(a.input_h, a.input_w);
-  p.augreg = origin.mentions("augreg");
+  p.augreg = origin.mentions("augreg") || origin.mentions("augreg2");
   if (const auto mean = names.config_number("/pretrained_cfg/mean/0")) {
     for (size_t i = 0; i < 3; ++i) {
       p.mean[i] = float(
@@ -121,14 +121,17 @@ void set_tokens(const NameReader& names, Architecture& a) {
   const bool ssast = a.channels == 1 && distilled &&
                      (names.full("").ends_with("v.") || !find_grid(names, a, rows - plain));
   if (ssast) return set_ssast(names, a);
-  // A table without rows for the prefix looks like one of a grid that is no square: without a known
-  // size it needs a sign.
+  // A table without rows for the prefix looks like one of a grid that is no square: unless
+  // config.json knows the size it needs a sign.
   const bool sign = a.layer_scale || a.registers ||
                     names.config_flag("/model_args/no_embed_class").value_or(false);
-  const auto may_be = [&](size_t n) { return n > 0 && find_grid(names, a, n).has_value(); };
-  const size_t with_prefix = rows > plain ? rows - plain : 0;
-  a.position_on_prefix = plain > 0 && !has_known_size(names, a, rows) &&
-                         (may_be(with_prefix) || !(sign && may_be(rows)));
+  const size_t grid = rows > plain ? rows - plain : 0;
+  const bool grid_fits = config_size_has(names, a, grid) || is_square(grid),
+             rows_fit = config_size_has(names, a, rows) || (sign && is_square(rows));
+  a.position_on_prefix =
+      plain > 0 && (config_size_has(names, a, grid) || !config_size_has(names, a, rows)) &&
+      (grid_fits ||
+       !(rows_fit || (stated_size_has(names, a, rows) && !stated_size_has(names, a, grid))));
   set_grid(names, a, a.position_on_prefix ? rows - plain : rows);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -60,16 +61,29 @@ Json blocks_json(const StoreSpec& spec) {
   return blocks;
 }
 
+// The network as it was run: the file, and the facts it came to. They may come from the file, from
+// config.json or from the user, which makes no difference; what only explains them is left out.
+Json network(const StoreSpec& spec) {
+  Json facts = object_from(spec.architecture, "architecture");
+  for (const char* key : {"family", "dialect", "heads_from", "parameters", "preprocess"})
+    facts.erase(key);
+  facts["sha256"] = spec.model_sha256;
+  return facts;
+}
+
+Json settings_of(const StoreSpec& spec) {
+  Json settings = object_from(spec.settings, "settings");
+  settings.erase("stated");  // network() has what became of it
+  return settings;
+}
+
 // The part of a spec that decides what a row holds.
 Json identity(const StoreSpec& spec) {
   Json blocks = Json::object();
   for (const StoreBlock& block : spec.blocks) blocks[block.name] = block.width;
-  return {{"pipeline", spec.pipeline},
-          {"precision", spec.precision},
-          {"model", {{"sha256", spec.model_sha256}}},
-          {"settings", object_from(spec.settings, "settings")},
-          {"type", to_string(spec.type)},
-          {"blocks", std::move(blocks)}};
+  return {{"pipeline", spec.pipeline},    {"precision", spec.precision},
+          {"model", network(spec)},       {"settings", settings_of(spec)},
+          {"type", to_string(spec.type)}, {"blocks", std::move(blocks)}};
 }
 
 // The part of it that decides what the given blocks hold. How many digits are kept is no other
@@ -77,8 +91,8 @@ Json identity(const StoreSpec& spec) {
 Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::string>& blocks,
                         bool projected) {
   const StoreSpec& spec = manifest.spec;
-  Json settings = object_from(spec.settings, "settings"), widths = Json::object(),
-       objectives = Json::object(), state = Json::object();
+  Json settings = settings_of(spec), widths = Json::object(), objectives = Json::object(),
+       state = Json::object();
   const Json all = settings.value("objectives", Json::object());
   bool gradients = false;
   for (const std::string& name : blocks) {
@@ -88,16 +102,23 @@ Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::st
     for (const StoreBlock& block : spec.blocks)
       if (block.name == name && (projected || !gradient)) widths[name] = block.width;
     if (all.contains(objective)) objectives[objective] = all[objective];
-    for (const StoreState& array : manifest.state)
-      if (array.name.starts_with(objective + "-")) state[array.name] = array.checksum;
+    for (const StoreState& array : manifest.state) {
+      const bool of_longer = std::any_of(  // "kl-own-head" is of "kl-own", not of "kl"
+          all.items().begin(), all.items().end(), [&](const auto& other) {
+            return other.key().size() > objective.size() &&
+                   array.name.starts_with(other.key() + "-");
+          });
+      if (!of_longer && array.name.starts_with(objective + "-")) state[array.name] = array.checksum;
+    }
   }
   settings.erase("allow_truncated");
+  settings.erase("preset");  // all that follows from it stands beside it
   settings["objectives"] = std::move(objectives);
   if (!gradients)
-    for (const char* key : {"seed", "preset", "layer", "layer_input"}) settings.erase(key);
+    for (const char* key : {"seed", "layer", "layer_input"}) settings.erase(key);
   if (!gradients || !projected) settings.erase("projection");
   return {{"precision", spec.precision},
-          {"model", {{"sha256", spec.model_sha256}}},
+          {"model", network(spec)},
           {"settings", std::move(settings)},
           {"blocks", std::move(widths)},
           {"state", std::move(state)}};
@@ -194,7 +215,7 @@ std::string to_json(const StoreManifest& m) {
   for (const StoreState& s : m.state) {
     state.push_back({{"name", s.name}, {"shape", {s.rows, s.cols}}, {"checksum", s.checksum}});
   }
-  const Json json = {
+  Json json = {
       {"format", kFormat},
       {"format_version", kStoreVersion},
       {"pipeline", m.spec.pipeline},
@@ -217,6 +238,7 @@ std::string to_json(const StoreManifest& m) {
       {"shard_size", m.shard_size},
       {"shards", std::move(shards)},
   };
+  if (m.followed_classes > 0) json["followed_classes"] = m.followed_classes;
   return store::dump(json, 1) + "\n";
 }
 
@@ -253,6 +275,8 @@ StoreManifest parse_manifest(const std::string& text, const std::string& place) 
     if (!name.is_string()) fail("class names should be strings, found " + store::dump(name), place);
     m.classes.push_back(store::from_json_string(name.get<std::string>()));
   }
+  if (json.contains("followed_classes"))
+    m.followed_classes = std::min(field<size_t>(json, "followed_classes", place), m.classes.size());
   for (const Json& state : list(json, "state", place)) {
     const auto shape = field<std::vector<size_t>>(state, "shape", place);
     if (shape.size() != 2) fail("the shape of a state array should have two numbers", place);
@@ -303,11 +327,27 @@ void require_same(const StoreSpec& expected, const StoreSpec& found, const std::
 void require_comparable(const StoreManifest& expected, const StoreManifest& found,
                         const std::vector<std::string>& blocks, bool projected,
                         const std::string& place, const std::string& hint) {
+  for (const std::string& name : blocks) {
+    std::string there;
+    bool found_it = false;
+    for (const StoreBlock& block : found.spec.blocks) {
+      there += (there.empty() ? "" : ", ") + block.name;
+      found_it = found_it || block.name == name;
+    }
+    if (!found_it)
+      fail(fmt::format("there is no block '{}'; the store holds {}", name, there), place,
+           "name blocks that both have with --features, or " + hint);
+  }
   if (const auto d = first_difference(identity_of_blocks(expected, blocks, projected),
                                       identity_of_blocks(found, blocks, projected), "")) {
+    const std::string own = d->path == "precision"
+                                ? hint + ", and --precision " + expected.spec.precision
+                            : d->path.starts_with("settings.projection")
+                                ? "extract or project both with the same options"
+                                : hint;
     fail(fmt::format("its rows cannot be compared: '{}' should be {}, but is {}", d->path,
                      d->expected, d->found),
-         place, hint);
+         place, own);
   }
 }
 

@@ -33,11 +33,12 @@ struct StoreSpec {
   std::vector<StoreBlock> blocks;
   StoreType type = StoreType::float32;
 
+  std::string architecture = "{}";  // JSON object of facts about the model as it is run
+
   // Written down, never compared.
   std::string model_path;
-  std::string architecture = "{}";  // JSON object of facts about the model
-  std::string notes = "{}";         // JSON object, anything else (data set, preset name, ...)
-  std::string isa;                  // of this run; empty: the machine's best
+  std::string notes = "{}";  // JSON object, anything else (data set, preset name, ...)
+  std::string isa;           // of this run; empty: the machine's best
 };
 
 struct StoreShard {
@@ -61,6 +62,7 @@ struct StoreManifest {
   std::vector<StoreOrigin> origins;  // of all runs that computed rows, first to last
   size_t shard_size = 0;             // consecutive samples of the data set that make one shard
   std::vector<std::string> classes;  // label i is classes[i]
+  size_t followed_classes = 0;       // the first so many are numbered as in the store of --like
   std::vector<StoreState> state;     // sorted by name
 
   bool planned = false;   // the data set is known; before that there is neither state nor a shard

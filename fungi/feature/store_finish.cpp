@@ -22,6 +22,7 @@ StoreManifest StoreWriter::State::current_manifest() const {
   m.origins = manifest.origins;
   m.shard_size = layout.shard_size;
   m.classes = layout.classes;
+  m.followed_classes = layout.classes.empty() ? 0 : like_classes.size();
   m.state = arrays;
   m.planned = m.complete = true;
   m.samples = layout.samples.size();

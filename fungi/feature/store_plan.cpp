@@ -125,6 +125,9 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   if (!layout.samples.empty()) fail("plan() was called twice", "store writer");
   layout = {std::move(samples), std::move(classes), options.shard_size};
   layout.require_valid();
+  if (options.like.empty())  // a repeated command may leave it out
+    like_classes.assign(manifest.classes.begin(),
+                        manifest.classes.begin() + std::ptrdiff_t(manifest.followed_classes));
   layout.number_classes_after(like_classes);
   find_shards();
 

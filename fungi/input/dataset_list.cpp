@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 
 #include "fungi/base/error.h"
@@ -104,7 +105,9 @@ Columns read_columns(const std::vector<std::string>& first, const fs::path& list
          list.string(),
          "separate columns by commas or tabs and name them in the first line: " + known_names());
   const bool others = std::any_of(header.begin(), header.end(), [](const std::string& name) {
-    return !name.empty() && !is_path_name(name);
+    static const std::set<std::string_view> no_labels{"",      "index", "id",
+                                                      "split", "width", "height"};
+    return !no_labels.count(name) && !name.starts_with("unnamed:") && !is_path_name(name);
   });
   if (named.label == count && others)
     fail(fmt::format("the columns are {}: none has a known name for the label", found),

@@ -178,8 +178,10 @@ class Shard {
   // passed.
   std::vector<uint8_t> read_forwards(const Member& member) const {
     const std::lock_guard lock(mutex_);
-    const auto wanted = wanted_.find(member.ordinal);
-    const bool again = wanted != wanted_.end() && wanted->second > 1;  // links will ask for it, too
+    if (!reader_) left_ = wanted_;
+    size_t& left = left_[member.ordinal];
+    if (left > 0) --left;
+    bool again = left > 0;  // links will ask for it, too
     if (const auto kept = stash_.find(member.ordinal); kept != stash_.end()) {
       if (again) return kept->second;
       std::vector<uint8_t> bytes = std::move(kept->second);
@@ -187,8 +189,13 @@ class Shard {
       stash_.erase(kept);
       return bytes;
     }
-    if (!reader_ || reader_->ordinal() >= member.ordinal)
+    if (!reader_ || reader_->ordinal() >= member.ordinal) {
+      if (reader_) {  // from the beginning, as if nothing had been asked for
+        left_ = wanted_;
+        again = --left_[member.ordinal] > 0;
+      }
       reader_ = std::make_unique<TarReader>(file_);
+    }
     while (reader_->next()) {
       const bool here = reader_->ordinal() == member.ordinal;
       if (here && !again) return reader_->data();
@@ -216,7 +223,8 @@ class Shard {
 
   fs::path file_;
   bool compressed_ = false;
-  std::unordered_map<size_t, size_t> wanted_;  // by how many samples
+  std::unordered_map<size_t, size_t> wanted_;        // by how many samples
+  mutable std::unordered_map<size_t, size_t> left_;  // of them, since the reader began
   mutable std::mutex mutex_;
   mutable std::unique_ptr<TarReader> reader_;
   mutable std::map<size_t, std::vector<uint8_t>> stash_;

@@ -166,6 +166,24 @@ TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
   EXPECT_NE(heads.err.find("state.kl-head-weight"), std::string::npos) << heads.err;
 }
 
+TEST(Extract, AStoreIsContinuedAndFollowedInItsOwnPrecision) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 4);
+  const auto run = [&](const char* store, const std::string& more) {
+    const Outcome o = run_fungi("extract " + (folder / "data").string() + kModel +
+                                "--objectives kl -o " + (folder / store).string() + " " + more);
+    EXPECT_EQ(o.status, 0) << o.err;
+    return nlohmann::json::parse(test::read_text(folder / store / "manifest.json"))["precision"];
+  };
+  for (const char* precision : {"f32", "bf16"}) {  // one of them is not what auto chooses here
+    const std::string like = " --like " + (folder / precision).string();
+    EXPECT_EQ(run(precision, std::string("--precision ") + precision), precision);
+    write_idx(folder / "data", 6);
+    EXPECT_EQ(run(precision, ""), precision);
+    EXPECT_EQ(run((std::string(precision) + "-like").c_str(), like), precision);
+  }
+}
+
 TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 3);
@@ -185,7 +203,12 @@ TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
   EXPECT_EQ(native[0], paper[0]);
   EXPECT_NE(native[1], paper[1]);
   EXPECT_NE(paper[2].find("norm1"), std::string::npos);
-  EXPECT_EQ(run("timm_vit --set heads=4", "native")[1], run("timm_vit --set heads=4", "paper")[1]);
+  const std::string deit = "timm_deit --set heads=2", augreg = "timm_vit --set heads=4";
+  EXPECT_EQ(run(deit, "native")[1], run(deit, "paper")[1]);
+  fs::remove_all(folder / "nativetimm");
+  fs::remove_all(folder / "papertimm");
+  // AugReg, by the tag of config.json: the paper ran it with ImageNet's statistics.
+  EXPECT_NE(run(augreg, "native")[0], run(augreg, "paper")[0]);
 }
 
 TEST(Extract, CtrlCSavesAndExits130) {

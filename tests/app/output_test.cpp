@@ -97,12 +97,15 @@ TEST_F(Output, ARowWithoutLabelIsNamed) {
   for (const std::string& command :
        {"knn " + at("s") + " " + at("t") + " -k 1", "knn " + at("t") + " " + at("s") + " -k 1",
         "linear " + at("s") + " " + at("t"), "kmeans " + at("s"),
-        "retrieve " + at("t") + " " + at("s"),
         "report " + at("s") + " " + at("t") + " -k 1 -o " + at("r.html")}) {
     expect_refusal(command, "e.g. 'loose'");
     expect_refusal(command, "--kind classes --prune");
   }
   EXPECT_FALSE(fs::exists(folder_ / "r.html"));
+  EXPECT_EQ(run_fungi("retrieve " + at("t") + " " + at("s")).status, 0) << "right for nobody";
+  EXPECT_EQ(run_fungi("retrieve " + at("s") + " " + at("t")).status, 0) << "a distractor";
+  write("none", {{"a", -1, {{1, 0}}}, {"d", -1, {{0, 1}}}});
+  expect_refusal("retrieve " + at("t") + " " + at("none"), "label");
   for (const std::string verb : {"knn s t --metric", "retrieve s t --metric",
                                  "index s -o i --metric", "search s --row a --metric"})
     expect_refusal(verb + " hamming", "euclidean", 2);

@@ -132,6 +132,10 @@ TEST(Variants, GridsThatAreNoSquare) {
   TinyCheckpoint long_one = tiny_vit(17, 4);  // 16 is a square, and 2 x 8
   long_one.config = {{"architecture", "x"}, {"pretrained_cfg", {{"input_size", {3, 8, 32}}}}};
   EXPECT_EQ(long_one.read().stored_grid_w, 8u);
+  const Architecture resized = tiny_vit(50, 4).read({{"size", "40x20"}});  // 50 patches, by chance
+  EXPECT_EQ(resized.stored_grid_h, 7u);
+  EXPECT_TRUE(resized.position_on_prefix);
+  EXPECT_EQ(tiny_vit(17, 4).read({{"size", "32x8"}}).stored_grid_h, 4u) << "resized, too";
   TinyCheckpoint grey = tiny_vit(65, 4);
   grey.shapes["patch_embed.proj.weight"] = {kWidth, 1, 4, 4};
   EXPECT_EQ(grey.read().input_h, 32u);
@@ -172,6 +176,8 @@ TEST(Variants, TheOriginIsAWholeWord) {
       {"architecture", "vit_base_patch16_224"},
       {"pretrained_cfg", {{"tag", "augreg_in21k"}, {"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}}}};
   EXPECT_TRUE(augreg.read().preprocess.augreg) << "also where config.json has the transform";
+  augreg.config["pretrained_cfg"]["tag"] = "augreg2_in21k_ft_in1k";
+  EXPECT_TRUE(augreg.read().preprocess.augreg);
   const auto named = [](const char* name) {
     const test::TemporaryFolder folder;
     tiny_vit().write(folder);
@@ -244,16 +250,21 @@ TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
     c.shapes[v + "embeddings.position_embedding.weight"] = {17, kWidth};
     affine("pre_layrnorm", {kWidth});
     affine("post_layernorm", {kWidth});
-    const std::string f = "encoder.layers.0.";
-    for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
-      affine(f + "self_attn." + part, {kWidth, kWidth});
-    affine(f + "layer_norm1", {kWidth});
-    affine(f + "layer_norm2", {kWidth});
-    affine(f + "mlp.fc1", {kHidden, kWidth});
-    affine(f + "mlp.fc2", {kWidth, kHidden});
-    const Architecture a = c.read({{"activation", "gelu"}});
+    for (const std::string f : {"encoder.layers.0.", "encoder.layers.1."}) {
+      for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
+        affine(f + "self_attn." + part, {kWidth, kWidth});
+      affine(f + "layer_norm1", {kWidth});
+      affine(f + "layer_norm2", {kWidth});
+      affine(f + "mlp.fc1", {kHidden, kWidth});
+      affine(f + "mlp.fc2", {kWidth, kHidden});
+    }
+    const StatedFacts gelu{{"activation", "gelu"}};
+    const Architecture a = c.read(gelu);
     EXPECT_EQ(a.family, "clip");
     EXPECT_EQ(a.input_h, 16u);
+    c.shapes.erase(v + "encoder.layers.1.self_attn.k_proj.bias");
+    EXPECT_TRUE(says(c.refusal(gelu), "blocks.1.attn.qkv.bias (part 2) is missing"))
+        << c.refusal(gelu);
   }
 }
 

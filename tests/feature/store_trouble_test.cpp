@@ -270,8 +270,10 @@ TEST(StoreTrouble, LikeKeepsTheNumbersOfClasses) {
   run.fails = [](const std::string&) { return false; };
   run(tmp / "train", example_samples(0, 6));
   const std::vector<StoreSample> samples = {{"w", 0}, {"x", 1}, {"y", 2}, {"z", -1}};
-  const auto labels = [&](const std::string& name, std::vector<std::string> classes) {
-    StoreWriter writer(tmp / name, example_spec(), {.shard_size = 8, .like = tmp / "train"});
+  const auto labels = [&](const std::string& name, std::vector<std::string> classes,
+                          bool like = true) {
+    StoreWriter writer(tmp / name, example_spec(),
+                       {.shard_size = 8, .like = like ? tmp / "train" : fs::path()});
     for (const StoreWork& work : writer.plan(samples, std::move(classes)))
       writer.put(work, run.compute(example_spec(), samples, work));
     writer.finish();
@@ -280,8 +282,8 @@ TEST(StoreTrouble, LikeKeepsTheNumbersOfClasses) {
   };
   // "cat" is 2 there; "bat" and "dog" are new.
   const std::vector<std::string> all = {"ant", "bee", "cat", "bat", "dog"};
-  for (int repeated = 0; repeated < 2; ++repeated) {
-    const auto [numbers, names] = labels("test", {"bat", "cat", "dog"});
+  for (int repeated = 0; repeated < 3; ++repeated) {  // at last without --like
+    const auto [numbers, names] = labels("test", {"bat", "cat", "dog"}, repeated < 2);
     EXPECT_EQ(numbers, (std::vector<int64_t>{3, 2, 4, -1}));
     EXPECT_EQ(names, all);
   }
@@ -325,14 +327,16 @@ TEST(StoreTrouble, WhatCanBeCompared) {
   };
   using Names = std::vector<std::string>;
   const Names embedding{"embedding"}, both{"embedding", "kl"}, factors{"kl_factors_a"};
+  train.spec.blocks.push_back({"kl_factors_a", 7});
+  std::swap(train.spec.blocks[1], train.spec.blocks[2]);  // kl is the last
   const auto sha = [](StoreManifest& m) { m.spec.model_sha256 = "ff"; };
   const auto head = [](StoreManifest& m) { m.state[1].checksum = "x"; };
-  const Change width = [](StoreManifest& m) { m.spec.blocks[1].width = 4; };
+  const Change width = [](StoreManifest& m) { m.spec.blocks[2].width = 4; };
   EXPECT_EQ(differs(both, true, [](StoreManifest&) {}), "");
   EXPECT_NE(differs(embedding, true, sha).find("model.sha256"), std::string::npos);
   EXPECT_NE(differs(embedding, true, setting("\"size\":8", "\"size\":9")), "");
-  for (const auto& change : {setting("\"seed\":1", "\"seed\":2"), setting("15", "1"),
-                             setting("\"l\"", "\"m\""), setting("native", "lib")}) {
+  for (const auto& change :
+       {setting("\"seed\":1", "\"seed\":2"), setting("15", "1"), setting("\"l\"", "\"m\"")}) {
     EXPECT_EQ(differs(embedding, true, change), "");
     EXPECT_NE(differs(both, true, change), "");
     EXPECT_NE(differs(factors, false, change), "");
@@ -345,6 +349,26 @@ TEST(StoreTrouble, WhatCanBeCompared) {
   }
   EXPECT_EQ(differs(both, true, setting("\"crops\":2", "\"crops\":3")), "") << "not compared";
   EXPECT_EQ(differs(both, true, setting("false", "true")), "");
+  EXPECT_EQ(differs(both, true, setting("native", "lib")), "") << "the rest says what it does";
+  // The network as it was run, wherever its facts come from.
+  const auto facts = [](const char* text) -> Change {
+    return [=](StoreManifest& m) { m.spec.architecture = text; };
+  };
+  EXPECT_NE(differs(embedding, true, facts(R"({"width": 5, "heads": "2"})")).find("model.heads"),
+            std::string::npos);
+  EXPECT_EQ(differs(embedding, true, facts(R"({"width": 5, "heads_from": "assumed"})")), "");
+  EXPECT_EQ(differs(both, true, setting("\"seed\":1", "\"seed\":1,\"stated\":{\"heads\":\"2\"}")),
+            "");
+  const Change own = [&](StoreManifest& m) {  // another objective, whose name begins alike
+    setting("\"kl\":", "\"kl-own\":{},\"kl\":")(m);
+    m.state.push_back({"kl-own-head", 1, 1, "o"});
+  };
+  EXPECT_EQ(differs(both, true, own), "");
+  const Change less = [](StoreManifest& m) { m.spec.blocks.pop_back(); };
+  EXPECT_NE(differs(both, true, less).find("there is no block 'kl'; the store holds embedding"),
+            std::string::npos);
+  const Change f32 = [](StoreManifest& m) { m.spec.precision = "bf16"; };
+  EXPECT_NE(differs(embedding, true, f32).find("--precision f32"), std::string::npos);
   EXPECT_EQ(differs(both, true, [](StoreManifest& m) { m.spec.type = StoreType::float16; }), "");
 }
 

@@ -315,7 +315,7 @@ TEST(ListDataset, UnknownColumnsAreNamed) {
                {"'photo', 'label'", "filepath", "img", "category", "path.csv"});
   expect_error("path.tsv", "photo\tlabel\na.jpg\t1\n", {"'photo', 'label'"});
   expect_error("label.csv", "path,breed\na.jpg,x\n", {"'path', 'breed'", "label, class, target"});
-  expect_error("more.csv", "id,File,width\n1,a.jpg,30\n", {"'id', 'File', 'width'", "only 'File'"});
+  expect_error("more.csv", "id,File,breed\n1,a.jpg,x\n", {"'id', 'File', 'breed'", "only 'File'"});
   expect_error("ids.csv", "id,breed\n000bec,collie\n", {"'id', 'breed'"});
   expect_error("turned.csv", "cat,a.jpg\ndog,b.jpg\n", {"'cat', 'a.jpg'"});
   expect_error("spaces.txt", "a.jpg 3\nb.jpg 4\n", {"'a.jpg 3'", "commas or tabs"});
