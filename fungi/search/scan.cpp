@@ -156,10 +156,15 @@ RowTerms Scan::terms_from(size_t row) const {
   return {&bias_[row], &scale_[row], &residual_[row], &norm_[row], &offset_[row]};
 }
 
+Scan::KeyRange Scan::range(size_t query, double key) const {
+  const double unit = (double(width_) + 64) * 0x1p-52, square = query_square_[query];
+  return {down(key - square - 4 * unit * (std::fabs(key) + 2 * square)),
+          up(key - square + unit * (std::fabs(key) + square))};
+}
+
 void Scan::set_limit(size_t query, double key) {
-  const double slack = (double(width_) + 64) * 0x1p-52 * (std::fabs(key) + query_square_[query]);
   float& limit = query_terms_[query].limit;
-  limit = std::min(limit, up(key - query_square_[query] + slack));
+  limit = std::min(limit, range(query, key).high);
 }
 
 void Scan::forget_limit(size_t query) { query_terms_[query].limit = kInfinity; }

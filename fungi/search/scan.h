@@ -60,6 +60,13 @@ class Scan {
   virtual void scan(size_t query, size_t count, size_t part, unsigned worker, Hit* hits,
                     uint32_t* counts) = 0;
 
+  // A key on the scale of hit.lower: a hit with lower > high has certainly a greater key, one with
+  // upper() < low certainly a smaller one.
+  struct KeyRange {
+    float low, high;
+  };
+  KeyRange range(size_t query, double key) const;
+
   // Rows whose key is greater than `key` need not be named from now on.
   void set_limit(size_t query, double key);
   // The same for rows further than some rows of which the largest upper bound is `upper`.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the relevant rows of a query stand in the exact order (search::Best), without ordering the
+// rest: every row is counted between two of them, and what may not count is taken away.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "fungi/base/matrix.h"
+#include "fungi/base/parallel.h"
+#include "fungi/evaluate/retrieval.h"
+#include "fungi/search/metric.h"
+
+namespace fungi {
+
+// Rows of a query in ascending order, each once. Errors: a row not below `rows`, a row that is both
+// positive and junk; `query` is its number there.
+Relevance checked(const Relevance& relevance, size_t rows, size_t query);
+
+// Counts the rows before each positive of one query.
+class PositiveRanks {
+ public:
+  using KeyOf = std::function<double(uint32_t row)>;
+  PositiveRanks(const Relevance& checked, const KeyOf& key);
+
+  // The positives, nearest first.
+  const std::vector<search::Best>& positives() const { return positives_; }
+  // How many positives come before a row; a positive does not come before itself.
+  size_t place(search::Best row) const;
+  // For every row of the database once, in any order: its place. Those behind all may be left out.
+  void count(size_t place) { ++before_[place]; }
+  // After that: zero-based, junk taken out, ascending.
+  std::vector<size_t> ranks() const;
+
+ private:
+  std::vector<search::Best> positives_;
+  std::vector<int64_t> before_;  // rows between positive i − 1 and positive i
+};
+
+// The ranks of all queries (none for those without positives), through a scan that bounds every key
+// and computes the few in f64 that its bounds leave open. Errors: those of checked(), NaN or
+// infinity (naming the row).
+std::vector<std::vector<size_t>> positive_ranks(View<const float> database,
+                                                View<const float> queries,
+                                                const std::vector<Relevance>& relevance,
+                                                Metric metric, Pool& pool);
+
+}  // namespace fungi

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks through bounds against a plain sort of sums in long double, on kind and hostile rows.
+#include "fungi/evaluate/positive_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "fungi/base/random.h"
+
+namespace fungi {
+namespace {
+
+// Whole numbers: products are exact in any order, and many rows have equal keys.
+Matrix<float> small_numbers(size_t rows, size_t cols, uint64_t seed, double scale = 1) {
+  Matrix<float> m(rows, cols);
+  const RandomStream random(seed, "positive ranks test");
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t c = 0; c < cols; ++c)
+      m(i, c) = float(scale * std::round(2 * random.normal(i * cols + c)));
+  return m;
+}
+
+Matrix<float> gaussian(size_t rows, size_t cols, uint64_t seed) {
+  Matrix<float> m(rows, cols);
+  const RandomStream random(seed, "positive ranks test");
+  for (size_t i = 0; i < rows * cols; ++i) m.data()[i] = float(random.normal(i));
+  return m;
+}
+
+long double true_key(Metric metric, size_t d, const float* x, const float* y) {
+  long double square = 0, product = 0, xx = 0, yy = 0;
+  for (size_t i = 0; i < d; ++i) {
+    const long double a = x[i], b = y[i];
+    square += (a - b) * (a - b), product += a * b, xx += a * a, yy += b * b;
+  }
+  if (metric == Metric::euclidean) return square;
+  if (metric == Metric::inner_product) return -product;
+  return xx * yy > 0 ? -product / std::sqrt(xx * yy) : 0;
+}
+
+std::vector<size_t> sorted_ranks(Metric metric, View<const float> database, const float* query,
+                                 const Relevance& relevance) {
+  const auto holds = [](const std::vector<uint32_t>& rows, uint32_t row) {
+    return std::find(rows.begin(), rows.end(), row) != rows.end();
+  };
+  std::vector<std::pair<double, uint32_t>> order;
+  for (uint32_t j = 0; j < database.rows; ++j)
+    if (!holds(relevance.junk, j))
+      order.emplace_back(double(true_key(metric, database.cols, query, database.row(j))), j);
+  std::sort(order.begin(), order.end());
+  std::vector<size_t> ranks;
+  for (size_t r = 0; r < order.size(); ++r)
+    if (holds(relevance.positive, order[r].second)) ranks.push_back(r);
+  return ranks;
+}
+
+// Some rows of each query, more than once here and there; every seventh query has none.
+std::vector<Relevance> some_rows(size_t queries, size_t rows) {
+  std::vector<Relevance> out(queries);
+  for (size_t q = 0; q < queries; ++q) {
+    for (size_t i = 0; q % 7 != 3 && i < 1 + q % 40; ++i)
+      out[q].positive.push_back(uint32_t((q * 31 + i * i * 17) % rows / 2 * 2));
+    for (size_t i = 0; i < q % 5; ++i)
+      out[q].junk.push_back(uint32_t((q * 13 + i * 101) % (rows - 1) / 2 * 2 + 1));
+  }
+  return out;
+}
+
+void expect_sorted(View<const float> database, View<const float> queries,
+                   std::initializer_list<Metric> metrics) {
+  const std::vector<Relevance> relevance = some_rows(queries.rows, database.rows);
+  Pool one(1), three(3);
+  for (Metric metric : metrics) {
+    const auto ranks = positive_ranks(database, queries, relevance, metric, three);
+    EXPECT_EQ(ranks, positive_ranks(database, queries, relevance, metric, one));
+    for (size_t q = 0; q < queries.rows; ++q)
+      EXPECT_EQ(ranks[q], sorted_ranks(metric, database, queries.row(q), relevance[q]))
+          << to_string(metric) << " query " << q;
+  }
+}
+
+constexpr auto kAll = {Metric::euclidean, Metric::inner_product, Metric::cosine};
+
+TEST(PositiveRanks, equal_those_of_a_sort) {
+  expect_sorted(gaussian(9000, 37, 1), gaussian(101, 37, 2), kAll);  // more than a block of rows
+}
+
+TEST(PositiveRanks, equal_keys_stand_in_the_order_of_rows) {
+  expect_sorted(small_numbers(700, 4, 3), small_numbers(60, 4, 4),
+                {Metric::euclidean, Metric::inner_product});
+  Matrix<float> copies(300, 8);
+  for (size_t i = 0; i < copies.rows(); ++i)
+    for (size_t c = 0; c < 8; ++c) copies(i, c) = float(i / 100 * c);
+  expect_sorted(copies, copies.view().slice(90, 30), kAll);
+}
+
+TEST(PositiveRanks, far_from_the_origin_and_at_the_ends_of_the_range) {
+  Matrix<float> far = gaussian(400, 16, 5);
+  for (size_t i = 0; i < far.rows(); ++i)
+    for (size_t c = 0; c < 16; ++c) far(i, c) = far(i, c) * 1e-3f + 100;
+  expect_sorted(far, far.view().slice(0, 30), {Metric::euclidean, Metric::inner_product});
+  expect_sorted(small_numbers(300, 5, 6, 0x1p60), small_numbers(20, 5, 7, 0x1p60),
+                {Metric::euclidean, Metric::inner_product});
+  expect_sorted(small_numbers(300, 5, 6, 0x1p-70), small_numbers(20, 5, 7, 0x1p-70),
+                {Metric::euclidean, Metric::inner_product});
+}
+
+TEST(PositiveRanks, name_the_row_of_nan) {
+  Pool pool(2);
+  Matrix<float> rows = gaussian(50, 4, 8);
+  rows(33, 2) = std::numeric_limits<float>::quiet_NaN();
+  const auto message = [&](View<const float> database, View<const float> queries) -> std::string {
+    try {
+      positive_ranks(database, queries, some_rows(queries.rows, database.rows), Metric::cosine,
+                     pool);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const Matrix<float> whole = gaussian(50, 4, 9);
+  EXPECT_NE(message(rows, whole).find("row 33"), std::string::npos) << message(rows, whole);
+  EXPECT_NE(message(whole, rows).find("row 33"), std::string::npos) << message(whole, rows);
+}
+
+}  // namespace
+}  // namespace fungi
