@@ -215,6 +215,7 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
       ->check(CLI::Range(0, 4096));
   self->add_flag("--json", args->json, "Print JSON");
   self->parse_complete_callback([args] {
+    objective_list(args->objectives);
     if (args->batch > 0 && whole_features(args->objectives))
       throw CLI::ValidationError("--batch",
                                  "whole features choose their own batches: leave --batch out, or "

@@ -105,8 +105,8 @@ unsigned ModelOptions::thread_count() const { return threads ? threads : default
 std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end())
-    fail("'none' stands beside other objectives", "--objectives",
-         "give none alone, or leave it out");
+    throw CLI::ValidationError("--objectives",
+                               "'none' stands beside others: give it alone, or leave it out");
   return given;
 }
 

@@ -185,11 +185,11 @@ int dry_run(const Extractor& extractor, StoreWriter& writer, const Dataset& data
                 {"notes", notes.list}});
   else
     fmt::print(
-        "{} samples ({}), {} to compute, {} classes\n{}{} with {} views per sample, {} on "
+        "{} samples ({}), {} to compute, {} classes\n{}{} with {} views per sample on "
         "{}\nnothing was written\n",
         samples.size(), to_string(dataset.kind()), todo, dataset.class_names().size(),
         writer.dropped() ? fmt::format("would drop {} rows\n", writer.dropped()) : "",
-        spec.pipeline, extractor.views_per_sample(), spec.precision, spec.isa);
+        spec.pipeline, extractor.views_per_sample(), spec.isa);
   return kOk;
 }
 
@@ -346,6 +346,7 @@ Verb add_extract(CLI::App& parent, CLI::App*& self) {
   self->add_flag("-q,--quiet", a->quiet, "No progress, no notes");
   self->add_flag("--json", a->json, "Print JSON");
   self->parse_complete_callback([a] {
+    objective_list(a->objectives);
     if (a->factors && a->storage == "float16")
       throw CLI::ValidationError("--keep-factors",
                                  "small gradients do not survive --storage float16, and nothing "

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "fungi/feature/feature_rows.h"
 
 namespace fungi::app {
@@ -107,6 +109,17 @@ TrainTest load_pair_labels(const Store& train, const Store& test,
   pair.train.ids.clear();
   for (const size_t row : chosen) pair.train.ids.push_back(train.ids()[row]);
   return pair;
+}
+
+void note_unknown_classes(const TrainTest& pair) {
+  const std::set<int64_t> known(pair.train.labels.begin(), pair.train.labels.end());
+  std::set<int64_t> unknown;
+  size_t rows = 0;
+  for (int64_t label : pair.test.labels)
+    if (!known.count(label)) unknown.insert(label), ++rows;
+  if (rows > 0)
+    say("note: {} of {} test rows are of {} classes without training rows: they count as errors\n",
+        rows, pair.test.labels.size(), unknown.size());
 }
 
 void print_table(const std::vector<std::string>& head,

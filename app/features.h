@@ -55,6 +55,9 @@ TrainTest load_pair(const Store& train, const Store& test, const std::string& fe
 TrainTest load_pair_labels(const Store& train, const Store& test,
                            const std::vector<size_t>& chosen = {});
 
+// A note on stderr when test rows are of classes that the training rows lack: they count as errors.
+void note_unknown_classes(const TrainTest& pair);
+
 // Error unless rows of these features ("embedding+kl") can be compared; whole gradients are not
 // projected.
 void require_comparable(const Store& train, const Store& test, const std::string& features,

@@ -55,12 +55,16 @@ struct Job {
     for (const std::string& state : writer.state_names())
       stored.push_back({state, writer.state(state)});
     if (!stored.empty()) extractor.restore(stored);
-    if (!extractor.ready()) extractor.fit(*dataset);
+    const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
+    if (!extractor.ready()) {
+      Progress progress(what + " support", options.quiet);
+      extractor.fit(*dataset, [&](size_t done, size_t total) { progress.update(done, total); });
+    }
     for (const std::string& note : extractor.notes())
       notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
     for (const NamedMatrix& m : extractor.state())
       if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
-    Progress progress(fmt::format("{} {} {}", facts.key, data.key, name), options.quiet);
+    Progress progress(what, options.quiet);
     ExtractRun run;
     run.progress = [&](const ExtractProgress& p) { progress.update(p.done, p.total, p.failed); };
     extract_to_store(extractor, *dataset, writer, run);

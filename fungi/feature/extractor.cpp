@@ -11,6 +11,7 @@
 
 #include "fungi/feature/extractor_state.h"
 #include "fungi/feature/kept_factors.h"
+#include "fungi/kernel/kernel.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi {
@@ -153,7 +154,7 @@ StoreSpec Extractor::spec() const {
                             {"std", p.std}};
   spec.settings = settings.dump();
   spec.precision = to_string(*b.precision);
-  spec.isa = to_string(b.isa);
+  spec.isa = kernel::kernel_for(b.isa, *b.precision).name;
   spec.model_sha256 = s.backbone.sha256();
   if (const auto& path = s.backbone.path(); !path.empty())
     spec.model_path = std::filesystem::absolute(path).lexically_normal().string();

@@ -38,7 +38,7 @@ struct StoreSpec {
   // Written down, never compared.
   std::string model_path;
   std::string notes = "{}";  // JSON object, anything else (data set, preset name, ...)
-  std::string isa;           // of this run; empty: the machine's best
+  std::string isa;           // the kernels of this run; empty: the machine's best
 };
 
 struct StoreShard {
@@ -53,7 +53,7 @@ struct StoreState {
 };
 
 struct StoreOrigin {
-  std::string version, isa;  // a build of fungi and the instruction set it ran on
+  std::string version, isa;  // a build of fungi and the kernels it ran on
   bool operator==(const StoreOrigin&) const = default;
 };
 

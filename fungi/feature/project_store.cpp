@@ -7,6 +7,7 @@
 
 #include "fungi/feature/kept_factors.h"
 #include "fungi/feature/store_text.h"
+#include "fungi/kernel/kernel.h"
 
 namespace fungi {
 namespace {
@@ -71,13 +72,13 @@ class Reprojection {
     FUNGI_ASSERT(!copied_.empty() && copied_.front().name == "embedding");
     Json settings = store::parse(old.settings, from.folder().string());
     const uint64_t run_seed = seed_of(settings, from);
-    projection_ = Projection::make(
-        {.kind = options.kind,
-         .rows = options.rows ? options.rows : copied_.front().width,
-         .seed = options.seed.value_or(run_seed),
-         .matrix = std::move(options.matrix),
-         .precision = projection_precision(parse_precision(old.precision, from.folder().string()))},
-        factors_.front().layer());
+    const Precision precision = parse_precision(old.precision, from.folder().string());
+    projection_ = Projection::make({.kind = options.kind,
+                                    .rows = options.rows ? options.rows : copied_.front().width,
+                                    .seed = options.seed.value_or(run_seed),
+                                    .matrix = std::move(options.matrix),
+                                    .precision = projection_precision(precision)},
+                                   factors_.front().layer());
     settings["projection"] =
         store::parse(projection_settings(*projection_, run_seed), "projection");
     Json origins = Json::array();
@@ -86,7 +87,7 @@ class Reprojection {
     spec_ = old;
     spec_.settings = store::dump(settings);
     spec_.notes = store::dump(Json{{"projected_from", {{"produced_by", origins}}}});
-    spec_.isa = to_string(best_isa());
+    spec_.isa = kernel::kernel_for(best_isa(), precision).name;
     spec_.blocks = {copied_.front()};
     for (const std::string& name : gradient_blocks(old))
       spec_.blocks.push_back({name, projection_->rows()});
@@ -171,9 +172,8 @@ StoreTotals project_store(const Store& from, const std::filesystem::path& folder
   for (const StoreWork& work : plan) {
     if (run.stop && run.stop->load()) break;
     const StoreRows rows = reprojection.rows(samples, work, pool);
-    writer.put(work, rows);
+    progress.failed += writer.put(work, rows).size();
     progress.saved = progress.done += work.samples.size();
-    progress.failed += rows.failures.size();
     if (run.progress) run.progress(progress);
   }
   return writer.finish();

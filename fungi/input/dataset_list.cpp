@@ -132,7 +132,9 @@ std::vector<Row> parse_table(std::string_view text, char delimiter, const fs::pa
   return rows;
 }
 
-std::vector<Row> parse_json_lines(std::string_view text, const std::string& place) {
+// `others`: keys that name neither file nor label.
+std::vector<Row> parse_json_lines(std::string_view text, const std::string& place,
+                                  std::set<std::string>& others) {
   std::vector<Row> rows;
   size_t number = 0;
   for (const auto& line : split_cells(text, 0, place)) {
@@ -142,7 +144,11 @@ std::vector<Row> parse_json_lines(std::string_view text, const std::string& plac
     Row row;
     for (const auto& [key, value] : object.items()) {
       if (is_path_name(lower(key)) && value.is_string()) row.path = value.get<std::string>();
-      if (!is_label_name(lower(key)) || value.is_null()) continue;
+      if (!is_label_name(lower(key))) {
+        if (!is_path_name(lower(key))) others.insert(key);
+        continue;
+      }
+      if (value.is_null()) continue;
       if (!value.is_string() && !value.is_number_integer())
         fail(fmt::format("line {}: expected a name or a whole number as '{}', found {}", number,
                          key, value.type_name()),
@@ -171,8 +177,9 @@ class ListDataset final : public Dataset {
     const std::string_view first_line = text.substr(0, text.find('\n'));
     const auto has = [&](char c) { return first_line.find(c) != std::string_view::npos; };
     std::vector<Row> rows;
+    std::set<std::string> other_keys;
     if (ext == "jsonl" || ext == "ndjson" || first_line.starts_with('{'))
-      rows = parse_json_lines(text, list.string());
+      rows = parse_json_lines(text, list.string(), other_keys);
     else
       rows = parse_table(text,
                          ext == "csv"                ? ','
@@ -181,6 +188,11 @@ class ListDataset final : public Dataset {
                                                      : '\0',
                          list);
     if (rows.empty()) fail("the list names no files", list.string());
+    const auto unlabelled = [](const Row& row) { return row.label.empty(); };
+    if (!other_keys.empty() && std::all_of(rows.begin(), rows.end(), unlabelled))
+      notes_.push_back(
+          fmt::format("no line gives a label: of the keys '{}' none has a known name ({})",
+                      fmt::join(other_keys, "', '"), known_names()));
     std::vector<std::string> texts;
     for (Row& row : rows) {
       ids_.push_back(std::move(row.path));

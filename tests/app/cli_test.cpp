@@ -117,8 +117,12 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_GT(json["share_of_peak"], 0);
   }
   EXPECT_EQ(run_fungi("bench -m vit_enormous").status, 1);
-  EXPECT_NE(run_fungi("bench -m vit_tiny_patch16_224 --objectives none kl").err.find("none alone"),
-            std::string::npos);
+  for (const char* command : {"bench -m vit_tiny_patch16_224 --objectives none kl",
+                              "extract data -m model -o store --objectives kl none"}) {
+    const Outcome both = run_fungi(command);
+    EXPECT_EQ(both.status, 2) << command;
+    EXPECT_NE(both.err.find("give it alone"), std::string::npos) << both.err;
+  }
   for (const char* k : {"0", "-1", "many", "1.5"}) {
     const Outcome wrong = run_fungi(std::string("knn a b -k ") + k);
     EXPECT_EQ(wrong.status, 2) << k;

@@ -198,6 +198,22 @@ TEST_F(Evaluate, VotesAndMetrics) {
   expect_refusal(run("knn", "train", "test", "-k 1 --metric taxi"), 2, "taxi");
 }
 
+TEST_F(Evaluate, ClassesWithoutTrainingRowsAreNamed) {
+  std::vector<MadeRow> train, test;
+  for (size_t i = 0; i < 12; ++i)
+    train.push_back({fmt::format("a{}", i), int64_t(i % 2), {random_row(3, i)}});
+  for (size_t i = 0; i < 6; ++i)
+    test.push_back({fmt::format("b{}", i), int64_t(i % 3), {random_row(4, i)}});
+  write("train", train);
+  write("test", test);
+  for (const std::string verb : {"knn", "linear"}) {
+    const Outcome o = run(verb, "train", "test", verb == "knn" ? "-k 3" : "");
+    EXPECT_EQ(o.status, 0) << o.err;
+    EXPECT_NE(o.err.find("2 of 6 test rows are of 1 classes"), std::string::npos) << o.err;
+    EXPECT_EQ(run(verb, "train", "train", verb == "knn" ? "-k 3" : "").err, "");
+  }
+}
+
 TEST_F(Evaluate, FewShotsByEitherSampling) {
   // The first rows of each class lie; later ones tell the truth.
   std::vector<MadeRow> train, test;

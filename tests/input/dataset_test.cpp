@@ -263,6 +263,19 @@ TEST(ListDataset, EveryDialect) {
   }
 }
 
+TEST(ListDataset, KeysThatMayBeTheLabelAreNamed) {
+  const Scratch root;
+  const auto notes = [&](const char* text) {
+    root.write("rows.jsonl", text);
+    return open_dataset(root.path() / "rows.jsonl")->notes();
+  };
+  const Names one = notes("{\"path\": \"a.jpg\", \"species\": \"x\"}\n{\"path\": \"b.jpg\"}\n");
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_NE(one[0].find("'species'"), std::string::npos) << one[0];
+  EXPECT_TRUE(notes("{\"path\": \"a.jpg\", \"species\": \"x\", \"label\": 1}\n").empty());
+  EXPECT_TRUE(notes("{\"path\": \"a.jpg\"}\n{\"path\": \"b.jpg\"}\n").empty());
+}
+
 TEST(ListDataset, ReadsBesideTheListAndKnowsGivenClasses) {
   const Scratch root;
   root.write("lists/train.csv", "../images/a.png,1\n");
