@@ -5,8 +5,7 @@
 // exactly those weights.
 #pragma once
 
-#include "fungi/kernel/micro_kernel.h"
-#include "fungi/kernel/rows.h"
+#include "fungi/kernel/attention_weights.h"
 
 namespace fungi::kernel {
 namespace {
@@ -90,55 +89,6 @@ inline void panels_of_columns(size_t count, size_t width, const bfloat16* x, siz
       }
 }
 
-// Logits of one query in place: scale · (q·k) + bias + mask. Returns the largest.
-FUNGI_INLINE float finish_logits(const Attention& a, size_t head, size_t query, float* row) {
-  const float* bias = a.bias ? a.bias + (head * a.queries + query) * a.tokens : nullptr;
-  Floats peak = all(-__builtin_inff());
-  for_each_vector(a.tokens, [&](size_t j, size_t count) FUNGI_FORCE {
-    Floats s = load(row + j, count) * a.scale;
-    if (bias) s += load(bias + j, count);
-    if (a.mask) s += load(a.mask + j, count);
-    store(row + j, count, s);
-    peak = max(load(row + j, count, -__builtin_inff()), peak);
-  });
-  return largest(peak);
-}
-
-// Gives write(j, count, e^(logit - largest)) the weights of one query, register by register; write
-// returns what it kept of them. Returns one over the sum of what was kept.
-template <class Write>
-FUNGI_INLINE float weigh(const Attention& a, size_t head, size_t query, float* row, Write write) {
-  float scale = 1, peak;
-  if (a.bias || a.mask || a.scale <= 0) {
-    peak = finish_logits(a, head, query, row);
-  } else {
-    scale = a.scale;
-    peak = row_peak(a.tokens, row) * scale;
-  }
-  const Floats shift = all(peak == -__builtin_inff() ? 0.0f : -peak);
-  Floats total{};
-  for_each_vector(a.tokens, [&](size_t j, size_t count) FUNGI_FORCE {
-    const Floats s = load(row + j, count, -__builtin_inff());
-    total += write(j, count, exp(fma(s, all(scale), shift)));
-  });
-  const float whole = sum(total);
-  return whole > 0 ? 1.0f / whole : 0.0f;
-}
-
-// Keeps the weights of one query for the second product, over their logits; returns them as kept.
-FUNGI_INLINE Floats keep(float, float* row, size_t j, size_t lanes, Floats e) {
-  store(row + j, lanes, e);
-  return e;
-}
-FUNGI_INLINE Floats keep(bfloat16, float* row, size_t j, size_t lanes, Floats e) {
-  return keep(0.0f, row, j, lanes, rounded_to_bf16(e));
-}
-FUNGI_INLINE Floats keep(Pair, float* row, size_t j, size_t, Floats e) {
-  const Halves half = narrow(e);  // zeros beyond the tokens; never ahead of the logits being read
-  __builtin_memcpy(reinterpret_cast<char*>(row) + j * sizeof(bfloat16), &half, sizeof half);
-  return widen(half);
-}
-
 template <class E>
 void attention(const Attention& a, void* scratch) noexcept {
   using Left = LeftOf<E>;
@@ -158,12 +108,7 @@ void attention(const Attention& a, void* scratch) noexcept {
                 queries, d_pad);
       multiply_panels(count, t, steps_of<E>(d), queries, d_pad, keys, logits, t_pad, false);
       float inverse[kQueryBlock];
-      for (size_t i = 0; i < count; ++i) {
-        float* row = logits + i * t_pad;
-        inverse[i] = weigh(a, h, first + i, row, [&](size_t j, size_t lanes, Floats e) FUNGI_FORCE {
-          return keep(RightOf<E>{}, row, j, lanes, e);
-        });
-      }
+      weigh(a, h, first, count, RightOf<E>{}, logits, t_pad, inverse);
       multiply_panels(count, d, steps_of<E>(t), weights, t_pad, values, result, d_pad, false);
       for (size_t i = 0; i < count; ++i)
         for_each_vector(d, [&](size_t j, size_t lanes) FUNGI_FORCE {

@@ -57,23 +57,40 @@ inline void pack_keys(size_t tokens, size_t head_dim, const bfloat16* k, size_t 
     }
 }
 
-// Panels of 32 columns of the head, k = the tokens: two rows are woven into pairs.
+using Elements [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = uint16_t;
+static_assert(sizeof(Elements) == kTilePanel * sizeof(bfloat16));
+
+// Elements [16·half, 16·half + 16) of two rows, woven into pairs.
+template <size_t Half, size_t... Lane>
+FUNGI_INLINE Elements woven(Elements even, Elements odd, std::index_sequence<Lane...>) {
+  return __builtin_shufflevector(even, odd,
+                                 (Half * kTile + Lane / 2 + (Lane % 2) * sizeof...(Lane))...);
+}
+
+// Panels of 32 columns of the head, k = the tokens.
 inline void pack_values(size_t tokens, size_t head_dim, const bfloat16* v, size_t stride,
                         bfloat16* panels) {
-  for (size_t panel = 0; panel < head_dim; panel += kTilePanel)
-    for (size_t token = 0; token < padded(tokens, kTileStep); token += 2)
-      for (size_t half = 0; half < kTilePanel; half += kTile) {
-        const size_t column = panel + half;
-        const size_t count = column < head_dim ? smaller(kTile, head_dim - column) : 0;
-        const bfloat16* source = v + token * stride + column;
-        Floats even{}, odd{};
-        if (count > 0 && token < tokens) even = load_elements(source, count);
-        if (count > 0 && token + 1 < tokens) odd = load_elements(source + stride, count);
-        const Words both = Words(even) >> 16 | Words(odd);
-        bfloat16* tile = panels + panel * padded(tokens, kTileStep) +
-                         token / kTileStep * kStepElements + half / kTile * kTileElements;
-        __builtin_memcpy(tile + token % kTileStep / 2 * kTileStep, &both, sizeof both);
-      }
+  constexpr std::make_index_sequence<kTilePanel> lanes;
+  for (size_t panel = 0; panel < head_dim; panel += kTilePanel) {
+    const size_t columns = smaller(kTilePanel, head_dim - panel);
+    const auto row = [&](size_t token) FUNGI_FORCE {
+      Elements x{};
+      if (token >= tokens) return x;
+      if (columns == kTilePanel)
+        __builtin_memcpy(&x, v + token * stride + panel, sizeof x);
+      else
+        __builtin_memcpy(&x, v + token * stride + panel, columns * sizeof(bfloat16));
+      return x;
+    };
+    for (size_t token = 0; token < padded(tokens, kTileStep); token += 2) {
+      const Elements even = row(token), odd = row(token + 1);
+      const Elements left = woven<0>(even, odd, lanes), right = woven<1>(even, odd, lanes);
+      bfloat16* tile = panels + panel * padded(tokens, kTileStep) +
+                       token / kTileStep * kStepElements + token % kTileStep / 2 * kTileStep;
+      __builtin_memcpy(tile, &left, sizeof left);
+      __builtin_memcpy(tile + kTileElements, &right, sizeof right);
+    }
+  }
 }
 
 // c [16·R, 32 · panels] = a · panels
@@ -102,16 +119,8 @@ void tile_query_block(const Attention& a, const TileAttention& t, size_t head, s
   written();
   tile_rows<R>(t.t_pad / kTilePanel, t.d_pad / kTileStep, q, q_bytes, t.keys, t.logits, t.t_pad);
   float inverse[R * kTile];
-  for (size_t i = 0; i < count; ++i) {
-    bfloat16* row = t.weights + i * t.t_pad;
-    __builtin_memset(row + t.t_pad - kTileStep, 0, kTileStep * sizeof(bfloat16));
-    inverse[i] = weigh(a, head, first + i, t.logits + i * t.t_pad,
-                       [&](size_t j, size_t, Floats e) FUNGI_FORCE {
-                         const Halves kept = narrow(e);  // zeros beyond the tokens
-                         __builtin_memcpy(row + j, &kept, sizeof kept);
-                         return widen(kept);
-                       });
-  }
+  static_assert(kTileStep == kPairLanes);
+  weigh(a, head, first, count, t.logits, t.t_pad, t.weights, t.t_pad, inverse);
   __builtin_memset(t.weights + count * t.t_pad, 0,
                    (R * kTile - count) * t.t_pad * sizeof(bfloat16));
   written();

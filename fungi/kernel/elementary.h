@@ -37,6 +37,29 @@ FUNGI_INLINE Floats exp(Floats x) {
 #endif
 }
 
+// 2^x to 3e-6, for weights that will be rounded to bf16: the exponent is split off exactly. Zero
+// below 2^-126; NaN passes through. x is not above 100.
+FUNGI_INLINE Floats quick_exp2(Floats x) {
+  const Floats c = max(all(-126.0f), x);
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  const Floats n = Floats(_mm512_maskz_roundscale_ps(0xffff, __m512(c), 8));
+#else
+  const Floats shifted = c + 12582912.0f, n = shifted - 12582912.0f;  // as in exp
+#endif
+  const Floats r = c - n;
+  Floats p = all(0.00957053155f);
+  p = fma(p, r, all(0.0559186637f));
+  p = fma(p, r, all(0.240247354f));
+  p = fma(p, r, all(0.693121672f));
+  p = fma(p, r, all(0.999999285f));
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  const __mmask16 normal = _mm512_cmp_ps_mask(__m512(x), __m512(all(-126.0f)), _CMP_NLT_UQ);
+  return Floats(_mm512_maskz_scalef_ps(normal, __m512(p), __m512(n)));
+#else
+  return x < -126.0f ? Floats{} : p * Floats((Words(shifted) << 23) + 0x3f800000u);
+#endif
+}
+
 // The normal distribution's tail beyond |x|, given e^(-x²/2): that times a polynomial in 1 / (1 +
 // |x|/4). Within 2e-7 at 0, 2e-8 from 1 on.
 FUNGI_INLINE Floats normal_tail(Floats x, Floats bell) {

@@ -78,14 +78,15 @@ void norm_backward(bool rms, size_t m, size_t d, const float* x, size_t x_stride
   }
 }
 
-FUNGI_INLINE float row_peak(size_t d, const float* x) {
+FUNGI_INLINE Floats row_peaks(size_t d, const float* x) {
   const Floats lowest = all(-__builtin_inff());
-  return largest(fold_row(
+  return fold_row(
       d, lowest,
       [&](Floats peak, size_t j, size_t count)
           FUNGI_FORCE { return max(load(x + j, count, -__builtin_inff()), peak); },
-      [](Floats a, Floats b) FUNGI_FORCE { return max(a, b); }));
+      [](Floats a, Floats b) FUNGI_FORCE { return max(a, b); });
 }
+FUNGI_INLINE float row_peak(size_t d, const float* x) { return largest(row_peaks(d, x)); }
 
 // ln x for a positive x, by two Newton steps y += x e^-y - 1 from the exponent and a linear guess.
 inline float logarithm(float x) {

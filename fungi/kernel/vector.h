@@ -102,7 +102,14 @@ FUNGI_INLINE void store(float* p, size_t count, Floats v) {
 #endif
 }
 
-FUNGI_INLINE Floats widen(Halves h) { return Floats(__builtin_convertvector(h, Words) << 16); }
+FUNGI_INLINE Floats widen(Halves h) {
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  // GCC 12 makes four instructions of the conversion.
+  return Floats(Words(_mm512_maskz_cvtepu16_epi32(0xffff, __m256i(h))) << 16);
+#else
+  return Floats(__builtin_convertvector(h, Words) << 16);
+#endif
+}
 
 // Round to nearest, ties to even; NaN stays NaN. The result is the upper half of a float.
 FUNGI_INLINE Words rounded_words(Floats x) {
@@ -123,6 +130,16 @@ FUNGI_INLINE Floats rounded_to_bf16(Floats x) {
   return widen(narrow(x));
 #else
   return Floats(rounded_words(x) & 0xffff0000u);
+#endif
+}
+
+// Two registers as one of bf16.
+FUNGI_INLINE Floats narrow(Floats low, Floats high) {
+#if defined(__AVX512BF16__) && FUNGI_VECTOR_BYTES == 64
+  return __builtin_bit_cast(Floats, _mm512_cvtne2ps_pbh(__m512(high), __m512(low)));
+#else
+  const Halves halves[2] = {narrow(low), narrow(high)};
+  return __builtin_bit_cast(Floats, halves);
 #endif
 }
 
@@ -189,6 +206,21 @@ FUNGI_INLINE void transpose(Words (&rows)[kLanes]) {
     if ((i & Distance) == 0)
       exchange_blocks<Distance>(rows[i], rows[i + Distance], std::make_index_sequence<kLanes>());
   if constexpr (Distance > 1) transpose<Distance / 2>(rows);
+}
+
+// Sixteen registers, each folded into one lane: rows[i] into lane i, all by the same tree.
+template <size_t Distance = kLanes / 2, class Combine>
+FUNGI_INLINE Floats fold_rows(Floats* rows, Combine combine) {
+#pragma GCC unroll 16
+  for (size_t i = 0; i < Distance; ++i) {
+    Words first = Words(rows[i]), second = Words(rows[i + Distance]);
+    exchange_blocks<Distance>(first, second, std::make_index_sequence<kLanes>());
+    rows[i] = combine(Floats(first), Floats(second));
+  }
+  if constexpr (Distance > 1)
+    return fold_rows<Distance / 2>(rows, combine);
+  else
+    return rows[0];
 }
 
 // The compiler must form v anew and may assume nothing about it: for loops that measure.
