@@ -114,16 +114,16 @@ FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, boo
   // Sums need a while to leave the store buffer; then as many rows per step as finish them in time.
   const size_t delay = p.steps > 8 ? 2 : 0;
   const size_t pace = (kBlockRows + p.steps - delay - 1) / (p.steps - delay);
-  tile_panel<R>(p.steps, panel % 2 && !p.epilogue.columns_alone, a,
-                whole ? p.x_stride : p.steps * 64, b, [&](size_t s) FUNGI_FORCE {
-                  if (first_pass)
-                    prefetch_bytes(b + (p.steps + s) * kStepElements, 2 * kStepElements);
-                  if (outlet.residual)  // what the next block's steps will read
-                    for (size_t i = s * pace; i < smaller(rows, (s + 1) * pace); ++i)
-                      prefetch_bytes(outlet.residual + i * outlet.residual_stride,
-                                     kTilePanel * sizeof(float));
-                  if (s >= delay) waiting.advance<A>(pace);
-                });
+  tile_panel<R, true>(p.steps, panel % 2 && !p.epilogue.columns_alone, a,
+                      whole ? p.x_stride : p.steps * 64, b, [&](size_t s) FUNGI_FORCE {
+                        if (first_pass)
+                          prefetch_bytes(b + (p.steps + s) * kStepElements, 2 * kStepElements);
+                        if (outlet.residual)  // what the next block's steps will read
+                          for (size_t i = s * pace; i < smaller(rows, (s + 1) * pace); ++i)
+                            prefetch_bytes(outlet.residual + i * outlet.residual_stride,
+                                           kTilePanel * sizeof(float));
+                        if (s >= delay) waiting.advance<A>(pace);
+                      });
   waiting.advance<A>(kBlockRows);
   tile_sums<R>(p.sums, kTilePanel);
   waiting = {outlet, 0, rows, smaller(kTilePanel, p.n - panel * kTilePanel), p.sums};

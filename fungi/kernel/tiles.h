@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMX tiles behind five words. All eight tiles are 16 rows of 64 bytes: A holds 16 x 32 bf16, B 16
+// AMX tiles behind a few words. All eight tiles are 16 rows of 64 bytes: A holds 16 x 32 bf16, B 16
 // pairs of k x 16 columns, C 16 x 16 floats. With FUNGI_EMULATE_TILES the same words work on plain
 // arrays, so that the logic built on them can be tested on a machine without tiles.
 //
@@ -36,6 +36,10 @@ template <int T>
 void tile_load(const void* base, size_t stride) {
   for (size_t i = 0; i < kTile; ++i)
     __builtin_memcpy(emulated_tiles[T][i], static_cast<const char*>(base) + i * stride, 64);
+}
+template <int T>
+void tile_stream(const void* base, size_t stride) {
+  tile_load<T>(base, stride);
 }
 template <int T>
 void tile_store(void* base, size_t stride) {
@@ -85,6 +89,11 @@ template <int T>
 FUNGI_INLINE void tile_load(const void* base, size_t stride) {
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(base), "r"(stride), "i"(T));
 }
+// The same for what comes back only after L1 has been filled anew: it need not displace the rest.
+template <int T>
+FUNGI_INLINE void tile_stream(const void* base, size_t stride) {
+  __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(base), "r"(stride), "i"(T));
+}
 template <int T>
 FUNGI_INLINE void tile_store(void* base, size_t stride) {
   __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(base), "r"(stride), "i"(T) : "memory");
@@ -99,8 +108,9 @@ FUNGI_INLINE void tile_multiply() {
 // R x 2 tiles of sums: 16·R rows of A (a_stride in bytes) times one panel of 32 columns, in `steps`
 // steps of k. between(s) runs after step s: other work, for the vector units, while the tile unit
 // is busy. `backwards` walks k from the end: neighbouring panels walk in opposite directions, so
-// that half of A is met again while it is still in L1.
-template <size_t R, class Between>
+// that half of A is met again while it is still in L1. `Stream`: the panel is met again too late
+// for L1 (A and the panel together exceed it), where it would only displace A.
+template <size_t R, bool Stream, class Between>
 FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, size_t a_stride,
                              const bfloat16* panel, Between between) {
   const char* left = reinterpret_cast<const char*>(a);
@@ -111,6 +121,12 @@ FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, si
     left_step = -left_step;
     panel_step = -panel_step;
   }
+  const auto load_panel = []<int T>(const bfloat16* tile) FUNGI_FORCE {
+    if constexpr (Stream)
+      tile_stream<T>(tile, 64);
+    else
+      tile_load<T>(tile, 64);
+  };
   tile_zero<0>();
   tile_zero<1>();
   if constexpr (R == 2) {
@@ -118,10 +134,10 @@ FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, si
     tile_zero<3>();
   }
   for (size_t s = 0; s < steps; ++s, left += left_step, panel += panel_step) {
-    tile_load<6>(panel, 64);
+    load_panel.template operator()<6>(panel);
     tile_load<4>(left, a_stride);
     tile_multiply<0, 4, 6>();
-    tile_load<7>(panel + kTileElements, 64);
+    load_panel.template operator()<7>(panel + kTileElements);
     tile_multiply<1, 4, 7>();
     if constexpr (R == 2) {
       tile_load<5>(left + kTile * a_stride, a_stride);
