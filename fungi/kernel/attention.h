@@ -64,29 +64,28 @@ inline void panels_of_rows(size_t count, size_t width, const bfloat16* x, size_t
                            Pair* panels) {
   const size_t steps = (width + 1) / 2;
   for (size_t first = 0; first < count; first += kPanel, panels += steps * kPanel)
-    for (size_t j = 0; j < steps; j += kLanes) {
-      const size_t deep = smaller(kLanes, steps - j);
-      for (size_t l = 0; l < kPanel; ++l) {
-        Pair line[kLanes] = {};
-        if (first + l < count)
-          left_rows(1, smaller(2 * deep, width - 2 * j), x + (first + l) * stride + 2 * j, stride,
-                    line, kLanes);
-        for (size_t i = 0; i < deep; ++i) panels[(j + i) * kPanel + l] = line[i];
+    for (size_t j = 0; j < steps; j += kLanes)
+      for (size_t half = 0; half < kPanel; half += kLanes) {
+        Words pairs[kLanes] = {};
+        for (size_t l = 0; l < kLanes && first + half + l < count; ++l)
+          pairs[l] = Words(
+              load_row(x + (first + half + l) * stride + 2 * j, smaller(kPanel, width - 2 * j)));
+        transpose(pairs);
+        for (size_t i = 0; i < smaller(kLanes, steps - j); ++i)
+          __builtin_memcpy(panels + (j + i) * kPanel + half, &pairs[i], sizeof pairs[i]);
       }
-    }
 }
 inline void panels_of_columns(size_t count, size_t width, const bfloat16* x, size_t stride,
                               Pair* panels) {
   for (size_t first = 0; first < width; first += kPanel)
-    for (size_t i = 0; i < count; i += 2, panels += kPanel)
-      for (size_t l = 0; l < kPanel; l += kLanes) {
-        const size_t j = first + l, lanes = j < width ? smaller(kLanes, width - j) : 0;
-        Floats even{}, odd{};
-        if (lanes > 0) even = load_elements(x + i * stride + j, lanes);
-        if (lanes > 0 && i + 1 < count) odd = load_elements(x + (i + 1) * stride + j, lanes);
-        const Words both = Words(even) >> 16 | Words(odd);
-        __builtin_memcpy(panels + l, &both, sizeof both);
-      }
+    for (size_t i = 0; i < count; i += 2, panels += kPanel) {
+      const size_t columns = smaller(kPanel, width - first);
+      const Elements even = load_row(x + i * stride + first, columns);
+      const Elements odd =
+          i + 1 < count ? load_row(x + (i + 1) * stride + first, columns) : Elements{};
+      const Words both[2] = {woven<0>(even, odd), woven<1>(even, odd)};
+      __builtin_memcpy(panels, both, sizeof both);
+    }
 }
 
 template <class E>

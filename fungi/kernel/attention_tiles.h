@@ -46,51 +46,28 @@ inline void pack_keys(size_t tokens, size_t head_dim, const bfloat16* k, size_t 
       const size_t columns = smaller(kTileStep, head_dim - s * kTileStep);
       Words pairs[kTile] = {};
       for (size_t j = 0; j < smaller(kTile, tokens - first); ++j) {
-        const bfloat16* source = k + (first + j) * stride + s * kTileStep;
-        if (columns == kTileStep)
-          __builtin_memcpy(&pairs[j], source, sizeof pairs[j]);
-        else
-          __builtin_memcpy(&pairs[j], source, columns * sizeof(bfloat16));
+        pairs[j] = Words(load_row(k + (first + j) * stride + s * kTileStep, columns));
       }
       transpose(pairs);
       __builtin_memcpy(tile, pairs, sizeof pairs);
     }
 }
 
-using Elements [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = uint16_t;
-static_assert(sizeof(Elements) == kTilePanel * sizeof(bfloat16));
-
-// Elements [16·half, 16·half + 16) of two rows, woven into pairs.
-template <size_t Half, size_t... Lane>
-FUNGI_INLINE Elements woven(Elements even, Elements odd, std::index_sequence<Lane...>) {
-  return __builtin_shufflevector(even, odd,
-                                 (Half * kTile + Lane / 2 + (Lane % 2) * sizeof...(Lane))...);
-}
-
-// Panels of 32 columns of the head, k = the tokens.
+// Panels of 32 columns of the head, k = the tokens: two rows are woven into pairs.
 inline void pack_values(size_t tokens, size_t head_dim, const bfloat16* v, size_t stride,
                         bfloat16* panels) {
-  constexpr std::make_index_sequence<kTilePanel> lanes;
-  for (size_t panel = 0; panel < head_dim; panel += kTilePanel) {
-    const size_t columns = smaller(kTilePanel, head_dim - panel);
-    const auto row = [&](size_t token) FUNGI_FORCE {
-      Elements x{};
-      if (token >= tokens) return x;
-      if (columns == kTilePanel)
-        __builtin_memcpy(&x, v + token * stride + panel, sizeof x);
-      else
-        __builtin_memcpy(&x, v + token * stride + panel, columns * sizeof(bfloat16));
-      return x;
-    };
+  for (size_t panel = 0; panel < head_dim; panel += kTilePanel)
     for (size_t token = 0; token < padded(tokens, kTileStep); token += 2) {
-      const Elements even = row(token), odd = row(token + 1);
-      const Elements left = woven<0>(even, odd, lanes), right = woven<1>(even, odd, lanes);
+      const size_t columns = smaller(kTilePanel, head_dim - panel);
+      const bfloat16* row = v + token * stride + panel;
+      const Elements even = token < tokens ? load_row(row, columns) : Elements{};
+      const Elements odd = token + 1 < tokens ? load_row(row + stride, columns) : Elements{};
+      const Words left = woven<0>(even, odd), right = woven<1>(even, odd);
       bfloat16* tile = panels + panel * padded(tokens, kTileStep) +
                        token / kTileStep * kStepElements + token % kTileStep / 2 * kTileStep;
       __builtin_memcpy(tile, &left, sizeof left);
       __builtin_memcpy(tile + kTileElements, &right, sizeof right);
     }
-  }
 }
 
 // c [16·R, 32 · panels] = a · panels

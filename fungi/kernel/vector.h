@@ -133,12 +133,15 @@ FUNGI_INLINE Floats rounded_to_bf16(Floats x) {
 #endif
 }
 
-// Two registers as one of bf16.
+// Two registers as one of bf16. vcvtne2ps2bf16 would do, but Bochs 3 (tools/amx_vm) writes its
+// lower half twice, and next to the exponentials it makes no difference.
 FUNGI_INLINE Floats narrow(Floats low, Floats high) {
-#if defined(__AVX512BF16__) && FUNGI_VECTOR_BYTES == 64
-  return __builtin_bit_cast(Floats, _mm512_cvtne2ps_pbh(__m512(high), __m512(low)));
-#else
   const Halves halves[2] = {narrow(low), narrow(high)};
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  // GCC 12 takes the way through memory, where two stores delay the load.
+  return Floats(_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(__m256i(halves[0])),
+                                         __m256i(halves[1]), 1));
+#else
   return __builtin_bit_cast(Floats, halves);
 #endif
 }
@@ -206,6 +209,28 @@ FUNGI_INLINE void transpose(Words (&rows)[kLanes]) {
     if ((i & Distance) == 0)
       exchange_blocks<Distance>(rows[i], rows[i + Distance], std::make_index_sequence<kLanes>());
   if constexpr (Distance > 1) transpose<Distance / 2>(rows);
+}
+
+// A register of bf16, `count` of them from memory and zeros.
+using Elements [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = uint16_t;
+FUNGI_INLINE Elements load_row(const bfloat16* p, size_t count) {
+  Elements row{};
+  if (count == 2 * kLanes)
+    __builtin_memcpy(&row, p, sizeof row);
+  else
+    __builtin_memcpy(&row, p, count * sizeof(bfloat16));
+  return row;
+}
+
+// The pairs of even[i] and odd[i], for i in the lower (0) or upper (1) half of the registers.
+template <size_t Half, size_t... Lane>
+FUNGI_INLINE Words woven(Elements even, Elements odd, std::index_sequence<Lane...>) {
+  return Words(
+      __builtin_shufflevector(even, odd, (Half * kLanes + Lane / 2 + Lane % 2 * 2 * kLanes)...));
+}
+template <size_t Half>
+FUNGI_INLINE Words woven(Elements even, Elements odd) {
+  return woven<Half>(even, odd, std::make_index_sequence<2 * kLanes>());
 }
 
 // Sixteen registers, each folded into one lane: rows[i] into lane i, all by the same tree.
