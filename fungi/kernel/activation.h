@@ -8,27 +8,24 @@
 namespace fungi::kernel {
 namespace {
 
-constexpr float kSqrtHalf = 0.707106781f, kInverseSqrt2Pi = 0.398942280f;
+constexpr float kInverseSqrt2Pi = 0.398942280f;
 // tanh(√(2/π)(x + 0.044715 x³)) through the logistic function: (1 + tanh(z)) / 2 = σ(2z).
 constexpr float kTanhLinear = 1.595769122f,
                 kTanhCubic = 0.0713548163f;  // 2√(2/π), that times 0.044715
 
-// Quick: good enough for a result that will be rounded to bf16.
+// Quick: four digits, good enough for a result that will be rounded to bf16.
 template <Activation A, bool Quick = false>
 FUNGI_INLINE Floats activated(Floats x) {
   if constexpr (A == Activation::relu) return max(x, Floats{});
-  if constexpr (A == Activation::gelu && Quick) {
-    const Floats half = 0.5f * x;
-    return fma(half, quick_erf(x * kSqrtHalf), half);
-  }
+  if constexpr (A == Activation::gelu && Quick) return gelu_for_bf16(x);
   if constexpr (A == Activation::gelu && !Quick) {
     const Floats part = x * normal_tail(x, exp(-0.5f * x * x));
     return x > 0.0f ? x - part : part;
   }
   if constexpr (A == Activation::gelu_tanh)
-    return x * logistic(x * fma(x * x, all(kTanhCubic), all(kTanhLinear)));
-  if constexpr (A == Activation::quick_gelu) return x * logistic(1.702f * x);
-  if constexpr (A == Activation::silu) return x * logistic(x);
+    return x * logistic<Quick>(x * fma(x * x, all(kTanhCubic), all(kTanhLinear)));
+  if constexpr (A == Activation::quick_gelu) return x * logistic<Quick>(1.702f * x);
+  if constexpr (A == Activation::silu) return x * logistic<Quick>(x);
   return x;
 }
 

@@ -75,6 +75,15 @@ FUNGI_INLINE Floats inverse(Floats x) {
 #endif
 }
 
+// The same to four digits.
+FUNGI_INLINE Floats rough_inverse(Floats x) {
+#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
+  return Floats(_mm512_maskz_rcp14_ps(0xffff, __m512(x)));
+#else
+  return 1.0f / x;
+#endif
+}
+
 FUNGI_INLINE Floats load(const float* p) {
   Floats v;
   __builtin_memcpy(&v, p, sizeof v);

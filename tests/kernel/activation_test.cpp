@@ -32,6 +32,32 @@ TEST_P(ActivationTest, FineGrid) {
   }
 }
 
+// Behind a product of bf16 they may be rougher, for the result is rounded to bf16: by 2^-9 of
+// itself. Here the product is zero and the bias the argument.
+TEST_P(ActivationTest, BehindAProduct) {
+  constexpr size_t kPoints = 40001;
+  std::vector<float> x(kPoints), y(kPoints), zeros(kPoints, 0.0f);
+  for (size_t i = 0; i < kPoints; ++i) x[i] = (float(i) - 20000) * 0.001f;
+  x.front() = -1e30f, x.back() = 1e30f;
+  const PackedMatrix packed = pack(table(), View<const float>{zeros.data(), kPoints, 1, 1});
+  const std::vector<uint64_t> row(64, 0);
+  Scratch scratch(table().gemm_scratch(1, kPoints, 1));
+  const bool rough = table().precision == Precision::bf16;
+  for (Activation f : kAll) {
+    Epilogue e;
+    e.bias = x.data(), e.activation = f, e.out = y.data(), e.out_stride = kPoints;
+    table().gemm(1, row.data(), 64, packed, e, scratch.data());
+    for (size_t i = 0; i < kPoints; ++i) {
+      const double truth = reference::activation(f, double(x[i])), size = std::abs(truth);
+      const double error = rough ? 1e-5 + 1.5e-4 * size : 1e-6 * std::max(1.0, size);
+      ASSERT_NEAR(y[i], truth, error) << int(f) << " at " << x[i];
+      if (x[i] > -3) {
+        ASSERT_NEAR(y[i], truth, (rough ? 0x1p-10 : 1e-4) * size + 1e-12) << x[i];
+      }
+    }
+  }
+}
+
 TEST_P(ActivationTest, OddWidthsAndStrides) {
   for (size_t d : {1, 2, 3, 7, 15, 17, 31, 33, 63, 65, 100}) {
     const Rows u = random_rows(3, d, 1, unsigned(d), false, 2), up = random_rows(3, d, 2, 5);
