@@ -223,12 +223,16 @@ FUNGI_INLINE void transpose(Words (&rows)[kLanes]) {
 // A register of bf16, `count` of them from memory and zeros.
 using Elements [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = uint16_t;
 FUNGI_INLINE Elements load_row(const bfloat16* p, size_t count) {
+#if defined(__AVX512BW__) && FUNGI_VECTOR_BYTES == 64
+  return Elements(_mm512_maskz_loadu_epi16(__mmask32((uint64_t{1} << count) - 1), p));
+#else
   Elements row{};
   if (count == 2 * kLanes)
     __builtin_memcpy(&row, p, sizeof row);
   else
     __builtin_memcpy(&row, p, count * sizeof(bfloat16));
   return row;
+#endif
 }
 
 // The pairs of even[i] and odd[i], for i in the lower (0) or upper (1) half of the registers.
