@@ -25,10 +25,40 @@ void unfold(const Architecture& a, const float* pixels, float* row, size_t gy, s
     }
 }
 
+size_t patch_size(const Architecture& a) { return a.channels * a.patch_h * a.patch_w; }
+
+// In bf16 a pixel is the sum of two elements, itself rounded and what that left over, and every
+// weight stands twice. Rounded once, pixels would cost the embedding more than all other roundings
+// of the network together (docs/numerics.md); the product is a hundredth of the work.
+size_t parts(const kernel::Kernel& kernel) { return kernel.precision == Precision::bf16 ? 2 : 1; }
+
+// pixels [parts · size], of which the first are given: as elements.
+void write_patch(const kernel::Kernel& kernel, std::vector<float>& pixels, size_t size,
+                 std::byte* out, size_t stride) {
+  kernel.to_elements(1, size, pixels.data(), size, out, stride);
+  if (pixels.size() == size) return;
+  float* rest = pixels.data() + size;
+  kernel.to_floats(1, size, out, stride, rest, size);
+  for (size_t j = 0; j < size; ++j) rest[j] = pixels[j] - rest[j];
+  kernel.to_elements(1, size, rest, size, out + size * kernel.element_size, stride);
+}
+
+Linear load_patch_weights(const kernel::Kernel& kernel, const TensorSource& tensors,
+                          const Architecture& a) {
+  const size_t d = a.width, size = patch_size(a);
+  const Matrix<float> weight = tensors.get("patch_embed.weight", d, size);
+  Matrix<float> repeated(d, parts(kernel) * size);
+  for (size_t i = 0; i < d; ++i)
+    for (size_t part = 0; part < parts(kernel); ++part)
+      std::copy_n(weight.row(i), size, repeated.row(i) + part * size);
+  std::vector<float> bias;
+  if (a.patch_bias) bias = load_vector(tensors, "patch_embed.bias", d);
+  return slice_linear(kernel, repeated, bias, 0, d, false);
+}
+
 void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
                    const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
-  const size_t expected = a.channels * a.input_h * a.input_w,
-               patch_size = a.channels * a.patch_h * a.patch_w;
+  const size_t expected = a.channels * a.input_h * a.input_w, size = patch_size(a);
   if (inputs.pixels.cols != expected)
     fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected,
                      a.channels, a.input_h, a.input_w),
@@ -40,9 +70,9 @@ void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Em
          "backbone input", "one byte per patch of every view");
   for (size_t i = 0; i <= batch.samples; ++i) batch.offsets[i] = i * a.tokens();
   x.ensure(batch.rows(), a.width);
-  t.patches.ensure(kernel, a.patches(), patch_size);
-  std::vector<float> row(patch_size);
-  const size_t needed = kernel.gemm_scratch(a.patches(), a.width, patch_size);
+  std::vector<float> row(parts(kernel) * size);
+  t.patches.ensure(kernel, a.patches(), row.size());
+  const size_t needed = kernel.gemm_scratch(a.patches(), a.width, row.size());
   if (t.kernel.bytes() < needed) t.kernel = Buffer(needed);
   for (size_t i = 0; i < batch.samples; ++i) {
     const size_t first = batch.offsets[i];
@@ -50,8 +80,7 @@ void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Em
       std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
     for (size_t p = 0; p < a.patches(); ++p) {
       unfold(a, inputs.pixels.row(i), row.data(), p / a.grid_w(), p % a.grid_w());
-      kernel.to_elements(1, patch_size, row.data(), patch_size, t.patches.row(p),
-                         t.patches.stride());
+      write_patch(kernel, row, size, t.patches.row(p), t.patches.stride());
     }
     kernel::Epilogue out;
     out.bias = e.patch.bias_data();
@@ -139,8 +168,7 @@ Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tenso
       for (size_t j = 0; j < d; ++j) e.word_positions(i, j) += type[j];
     return e;
   }
-  e.patch = load_linear(
-      kernel, tensors, {"patch_embed", d, a.channels * a.patch_h * a.patch_w, a.patch_bias, false});
+  e.patch = load_patch_weights(kernel, tensors, a);
   e.positions =
       resize_positions(tensors.get("pos_patches", a.stored_grid_h * a.stored_grid_w, d),
                        a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w(), a.position_resize);

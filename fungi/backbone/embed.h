@@ -8,7 +8,7 @@
 namespace fungi {
 
 struct Embedding {
-  Linear patch;             // [width, channels·patch_h·patch_w]
+  Linear patch;             // [width, channels·patch_h·patch_w], in bf16 twice side by side
   Matrix<float> prefix;     // [prefix_tokens, width], positions added
   Matrix<float> positions;  // [patches, width], already on the grid of the input size
   std::vector<float> mask_token;

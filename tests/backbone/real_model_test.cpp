@@ -70,7 +70,7 @@ TEST_P(RealModel, Bf16IsCloseToF32) {
   }
 }
 
-// Photographs differ more among each other; docs/numerics.md has the figures of a whole set.
+// docs/numerics.md has the figures of a whole set.
 TEST_P(RealModel, Bf16IsCloseToF32OnPhotographs) {
   const std::filesystem::path folder = kData / "images/pets/test";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "needs the photographs at " << folder;
@@ -81,15 +81,10 @@ TEST_P(RealModel, Bf16IsCloseToF32OnPhotographs) {
   for (size_t i = 0; i < kCount; ++i)
     preprocessor.apply(photographs->load(i * photographs->size() / kCount).image,
                        {pixels.row(i), kPixels});
-  Cosines mean{0, 0};
   for (const Cosines& c : compare(pixels, GetParam())) {
-    EXPECT_GE(c.embedding, 0.998);
-    EXPECT_GE(c.gradient, 0.997);
-    mean.embedding += c.embedding / kCount;
-    mean.gradient += c.gradient / kCount;
+    EXPECT_GE(c.embedding, 0.9998);  // 0.999 when pixels are rounded once
+    EXPECT_GE(c.gradient, 0.9995);
   }
-  EXPECT_GE(mean.embedding, 0.9995);
-  EXPECT_GE(mean.gradient, 0.999);
 }
 
 INSTANTIATE_TEST_SUITE_P(, RealModel, testing::ValuesIn(supported_isas()),
