@@ -8,11 +8,13 @@
 
 namespace fungi {
 
-// Rows of kernel elements (float or bfloat16).
+// Rows of kernel elements (float or bfloat16), an odd number of cache lines apart: the same columns
+// of neighbouring rows then lie in different sets of L1, also where a row is a power of two long.
 class Elements {
  public:
   void ensure(const kernel::Kernel& kernel, size_t rows, size_t cols) {
-    const size_t stride = round_up(cols, std::max<size_t>(kernel.k_multiple, 16));
+    const size_t line = std::max(kernel.k_multiple, 64 / kernel.element_size);
+    const size_t lines = round_up(cols, line) / line, stride = (lines + (lines + 1) % 2) * line;
     if (cols == cols_ && stride == stride_ && kernel.element_size == size_ && rows <= rows_) return;
     size_ = kernel.element_size;
     stride_ = stride;

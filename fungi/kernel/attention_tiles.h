@@ -75,6 +75,7 @@ template <size_t R>
 void tile_rows(size_t panels, size_t steps, const bfloat16* a, size_t a_stride, const bfloat16* b,
                float* c, size_t c_stride) {
   for (size_t p = 0; p < panels; ++p) {
+    tile_clear<R>();
     tile_panel<R, false>(steps, false, a, a_stride, b + p * steps * kStepElements,
                          [](size_t) FUNGI_FORCE {});
     tile_sums<R>(c + p * kTilePanel, c_stride);

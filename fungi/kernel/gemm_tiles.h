@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMM on AMX tiles: 32 x 32 sums in four tiles, A straight from the rows of x, W packed once as
-// pairs of k. A group of W's panels stays in L2 while all rows of x pass. The epilogue of a block
-// runs in slices between the steps of the next block: vector and tile units work side by side, and
-// the sums have left the store buffer by then.
+// pairs of k. A group of W's panels stays in L2 while all rows of x pass. The first rows meet the
+// panels one by one, so that each panel comes from memory while several blocks use the one before
+// it. A long k is cut into slices, whose part of A stays in L1 while the panels of the group pass.
+// The epilogue of a block runs between the steps of the next block: vector and tile units work side
+// by side, and the sums have left the store buffer by then.
 #pragma once
 
 #include "fungi/kernel/epilogue.h"
@@ -14,7 +16,11 @@ namespace {
 constexpr size_t kTilePanel = 32;                    // columns of W side by side: two tiles
 constexpr size_t kStepElements = 2 * kTileElements;  // of a panel in one step of k
 constexpr size_t kBlockRows = 2 * kTile;
-constexpr size_t kGroupBytes = FUNGI_L2_BYTES / 2;  // of W kept in L2
+constexpr size_t kBlockSums = kBlockRows * kTilePanel;
+constexpr size_t kGroupBytes = FUNGI_L2_BYTES / 8 * 5;  // of W kept in L2
+constexpr size_t kLeadBytes = FUNGI_L2_BYTES / 16 * 3;  // of x, of the rows that go first
+constexpr size_t kLeadBlocks = 4;                       // of them at most
+constexpr size_t kUnslicedSteps = 40, kSliceSteps = 10;
 
 inline size_t tile_packed_bytes(size_t n, size_t k) noexcept {
   return padded(n, kTilePanel) * padded(k, kTileStep) * sizeof(bfloat16);
@@ -65,8 +71,24 @@ inline void tile_pack(const float* w, size_t w_stride, bool transposed, size_t n
       }
 }
 
-inline size_t tile_gemm_scratch(size_t, size_t, size_t k) noexcept {
-  return kBlockRows * kTilePanel * sizeof(float) +
+// How the columns and the depth of W are cut.
+struct TileCut {
+  size_t steps, panels, group, slices;
+
+  TileCut(size_t n, size_t k)
+      : steps(padded(k, kTileStep) / kTileStep), panels(padded(n, kTilePanel) / kTilePanel) {
+    const size_t fit = larger(kGroupBytes / larger(panel_bytes(), 1), 1);
+    const size_t groups = larger((panels + fit - 1) / fit, 1);
+    group = (panels + groups - 1) / groups;
+    slices = steps <= kUnslicedSteps ? 1 : (steps + kSliceSteps - 1) / kSliceSteps;
+  }
+  size_t panel_bytes() const { return steps * kStepElements * sizeof(bfloat16); }
+  // Blocks whose sums wait for the next slice.
+  size_t open_blocks() const { return slices == 1 ? 1 : larger(group, kLeadBlocks); }
+};
+
+inline size_t tile_gemm_scratch(size_t, size_t n, size_t k) noexcept {
+  return TileCut(n, k).open_blocks() * kBlockSums * sizeof(float) +
          kBlockRows * padded(k, kTileStep) * sizeof(bfloat16);
 }
 
@@ -74,6 +96,23 @@ FUNGI_INLINE void prefetch_bytes(const void* from, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 64)
     __builtin_prefetch(static_cast<const char*>(from) + i, 0, 2);
 }
+
+// Whole lines on their way to L2, a share of them with every step.
+struct Ahead {
+  const char *next = nullptr, *end = nullptr;
+  size_t share = 0;
+
+  Ahead() = default;
+  Ahead(const bfloat16* from, size_t bytes, size_t steps)
+      : next(reinterpret_cast<const char*>(from)),
+        end(next + bytes),
+        share(padded((bytes + steps - 1) / steps, 64)) {}
+  FUNGI_INLINE void advance() {
+    const size_t bytes = smaller(share, size_t(end - next));
+    prefetch_bytes(next, bytes);
+    next += bytes;
+  }
+};
 
 // The block whose sums wait for their epilogue.
 struct Waiting {
@@ -94,69 +133,124 @@ struct Waiting {
 };
 
 struct TileProblem {
-  size_t m, n, steps;
+  size_t m, n;
+  TileCut cut;
   const bfloat16 *x, *tail;  // tail: the last m % 32 rows, filled up with zeros
   size_t x_stride;           // bytes, of x; tail rows are steps·64 bytes
   const bfloat16* packed;
   const Epilogue& epilogue;
-  float* sums;
+  float* sums;  // of open blocks
+
+  const bfloat16* row(size_t i) const { return x + i * (x_stride / sizeof(bfloat16)); }
+  const bfloat16* panel(size_t i) const { return packed + i * cut.steps * kStepElements; }
+  Ahead rows_ahead(size_t first, size_t last, size_t steps) const {
+    last = smaller(last, m);
+    return first < last ? Ahead(row(first), (last - first) * x_stride, steps) : Ahead();
+  }
+  Ahead panel_ahead(size_t i, size_t steps) const { return {panel(i), cut.panel_bytes(), steps}; }
 };
 
-// R row tiles against one panel, while `waiting` is being finished; then this block waits.
+struct Slice {
+  size_t first, steps;  // of k
+  bool last;
+};
+
+// What is done and what comes meanwhile.
+struct TileState {
+  Waiting waiting;
+  Ahead rows, weights;
+};
+
+// One slice of R row tiles against one panel, while the waiting block is being finished; after the
+// last slice this block waits.
 template <Activation A, size_t R>
-FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, bool first_pass,
-                             Waiting& waiting) {
+FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, const Slice& slice,
+                             float* sums, TileState& state) {
   const bool whole = row + R * kTile <= p.m;
-  const bfloat16* a = whole ? p.x + row * (p.x_stride / sizeof(bfloat16)) : p.tail;
-  const bfloat16* b = p.packed + panel * p.steps * kStepElements;
+  const bfloat16* a = (whole ? p.row(row) : p.tail) + slice.first * kTileStep;
   const Outlet<bfloat16> outlet(p.epilogue, row, panel * kTilePanel);
   const size_t rows = smaller(R * kTile, p.m - row);
   // Sums need a while to leave the store buffer; then as many rows per step as finish them in time.
-  const size_t delay = p.steps > 8 ? 2 : 0;
-  const size_t pace = (kBlockRows + p.steps - delay - 1) / (p.steps - delay);
-  tile_panel<R, true>(p.steps, panel % 2 && !p.epilogue.columns_alone, a,
-                      whole ? p.x_stride : p.steps * 64, b, [&](size_t s) FUNGI_FORCE {
-                        if (first_pass)
-                          prefetch_bytes(b + (p.steps + s) * kStepElements, 2 * kStepElements);
-                        if (outlet.residual)  // what the next block's steps will read
+  const size_t delay = slice.steps > 8 ? 2 : 0;
+  const size_t pace = (kBlockRows + slice.steps - delay - 1) / (slice.steps - delay);
+  if (slice.first == 0)
+    tile_clear<R>();
+  else
+    tile_resume<R>(sums, kTilePanel);
+  const bool backwards = panel % 2 && p.cut.slices == 1 && !p.epilogue.columns_alone;
+  tile_panel<R, true>(slice.steps, backwards, a, whole ? p.x_stride : p.cut.steps * 64,
+                      p.panel(panel) + slice.first * kStepElements, [&](size_t s) FUNGI_FORCE {
+                        state.rows.advance();
+                        state.weights.advance();
+                        if (slice.last && outlet.residual)  // what the next block's steps will read
                           for (size_t i = s * pace; i < smaller(rows, (s + 1) * pace); ++i)
                             prefetch_bytes(outlet.residual + i * outlet.residual_stride,
                                            kTilePanel * sizeof(float));
-                        if (s >= delay) waiting.advance<A>(pace);
+                        if (s >= delay) state.waiting.advance<A>(pace);
                       });
-  waiting.advance<A>(kBlockRows);
-  tile_sums<R>(p.sums, kTilePanel);
-  waiting = {outlet, 0, rows, smaller(kTilePanel, p.n - panel * kTilePanel), p.sums};
+  state.waiting.advance<A>(kBlockRows);
+  tile_sums<R>(sums, kTilePanel);
+  if (slice.last)
+    state.waiting = {outlet, 0, rows, smaller(kTilePanel, p.n - panel * kTilePanel), sums};
+}
+
+// Rows [row, row_end) against panels [panel, panel_end): either is a single block.
+struct Chunk {
+  size_t row, row_end, panel, panel_end;
+};
+
+template <Activation A>
+void tile_chunk(const TileProblem& p, const Chunk& c, TileState& state) {
+  const size_t slices = p.cut.slices;
+  for (size_t s = 0; s < slices; ++s) {
+    const size_t begin = p.cut.steps * s / slices, end = p.cut.steps * (s + 1) / slices;
+    const Slice slice{begin, end - begin, s + 1 == slices};
+    float* sums = p.sums;
+    for (size_t row = c.row; row < c.row_end; row += kBlockRows)
+      for (size_t panel = c.panel; panel < c.panel_end; ++panel) {
+        if (row + kTile < p.m)
+          tile_block<A, 2>(p, row, panel, slice, sums, state);
+        else
+          tile_block<A, 1>(p, row, panel, slice, sums, state);
+        if (slices > 1) sums += kBlockSums;
+      }
+  }
 }
 
 template <Activation A>
 void tile_product(const TileProblem& p) {
-  const size_t panels = padded(p.n, kTilePanel) / kTilePanel;
-  const size_t fit = larger(kGroupBytes / (p.steps * kStepElements * sizeof(bfloat16)), 1);
-  const size_t groups = (panels + fit - 1) / fit, group = (panels + groups - 1) / groups;
-  Waiting waiting{Outlet<bfloat16>(p.epilogue, 0, 0), 0, 0, kTilePanel, p.sums};
-  for (size_t begin = 0; begin < panels; begin += group) {
-    const size_t end = smaller(panels, begin + group);
-    for (size_t row = 0; row < p.m; row += kBlockRows)
-      for (size_t panel = begin; panel < end; ++panel) {
-        const size_t ahead = row + kBlockRows;  // the next rows of x come a few with each panel
-        for (size_t i = panel - begin; i < kBlockRows && ahead + i < p.m; i += end - begin)
-          prefetch_bytes(p.x + (ahead + i) * (p.x_stride / sizeof(bfloat16)), p.steps * 64);
-        if (row + kTile < p.m)
-          tile_block<A, 2>(p, row, panel, row == 0 && panel + 1 < panels, waiting);
-        else
-          tile_block<A, 1>(p, row, panel, row == 0 && panel + 1 < panels, waiting);
-      }
+  const TileCut& cut = p.cut;
+  const size_t most = larger(kLeadBytes / (kBlockRows * larger(cut.steps, 1) * 64), 1);
+  const size_t lead = smaller(padded(p.m, kBlockRows), smaller(most, kLeadBlocks) * kBlockRows);
+  const size_t lead_steps = lead / kBlockRows * cut.steps;
+  TileState state{{Outlet<bfloat16>(p.epilogue, 0, 0), 0, 0, kTilePanel, p.sums}, {}, {}};
+  for (size_t begin = 0; begin < cut.panels; begin += cut.group) {
+    const size_t end = smaller(cut.panels, begin + cut.group), steps = (end - begin) * cut.steps;
+    for (size_t panel = begin; panel < end; ++panel) {
+      const bool first = panel == begin, last = panel + 1 == end;
+      if (!last) state.weights = p.panel_ahead(panel + 1, lead_steps);
+      if (first || last)  // the other rows of the lead, then those behind it
+        state.rows = p.rows_ahead(first ? kBlockRows : lead, last ? lead + kBlockRows : lead,
+                                  last ? lead_steps : lead_steps - cut.steps);
+      tile_chunk<A>(p, {0, smaller(lead, p.m), panel, panel + 1}, state);
+    }
+    for (size_t row = lead; row < p.m; row += kBlockRows) {
+      const size_t next = row + kBlockRows;
+      state.rows = p.rows_ahead(next, next + kBlockRows, steps);
+      if (next >= p.m && end < cut.panels) state.weights = p.panel_ahead(end, steps);
+      tile_chunk<A>(p, {row, next, begin, end}, state);
+    }
   }
-  waiting.advance<A>(kBlockRows);
+  state.waiting.advance<A>(kBlockRows);
 }
 
 inline void tile_gemm(size_t m, const void* x, size_t x_stride, const PackedMatrix& weights,
                       const Epilogue& e, void* scratch) noexcept {
   const PackedView w = view_of(weights);
-  const size_t row_bytes = padded(w.k, kTileStep) * sizeof(bfloat16), tail_rows = m % kBlockRows;
+  const TileCut cut(w.n, w.k);
+  const size_t row_bytes = cut.steps * 64, tail_rows = m % kBlockRows;
   float* sums = static_cast<float*>(scratch);
-  char* tail = reinterpret_cast<char*>(sums + kBlockRows * kTilePanel);
+  char* tail = reinterpret_cast<char*>(sums + cut.open_blocks() * kBlockSums);
   const char* rows = static_cast<const char*>(x);
   const size_t x_bytes = x_stride * sizeof(bfloat16);
   if (tail_rows != 0) {
@@ -168,7 +262,7 @@ inline void tile_gemm(size_t m, const void* x, size_t x_stride, const PackedMatr
   written();
   const TileProblem problem{m,
                             w.n,
-                            row_bytes / 64,
+                            cut,
                             static_cast<const bfloat16*>(x),
                             reinterpret_cast<const bfloat16*>(tail),
                             x_bytes,

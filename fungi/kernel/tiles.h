@@ -105,11 +105,11 @@ FUNGI_INLINE void tile_multiply() {
 
 #endif
 
-// R x 2 tiles of sums: 16·R rows of A (a_stride in bytes) times one panel of 32 columns, in `steps`
-// steps of k. between(s) runs after step s: other work, for the vector units, while the tile unit
-// is busy. `backwards` walks k from the end: neighbouring panels walk in opposite directions, so
-// that half of A is met again while it is still in L1. `Stream`: the panel is met again too late
-// for L1 (A and the panel together exceed it), where it would only displace A.
+// 16·R rows of A (a_stride in bytes) times one panel of 32 columns, in `steps` steps of k, added to
+// R x 2 tiles of sums. between(s) runs after step s: other work, for the vector units, while the
+// tile unit is busy. `backwards` walks k from the end: neighbouring panels walk in opposite
+// directions, so that half of A is met again while it is still in L1. `Stream`: the panel is met
+// again too late for L1 (A and the panel together exceed it), where it would only displace A.
 template <size_t R, bool Stream, class Between>
 FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, size_t a_stride,
                              const bfloat16* panel, Between between) {
@@ -127,12 +127,6 @@ FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, si
     else
       tile_load<T>(tile, 64);
   };
-  tile_zero<0>();
-  tile_zero<1>();
-  if constexpr (R == 2) {
-    tile_zero<2>();
-    tile_zero<3>();
-  }
   for (size_t s = 0; s < steps; ++s, left += left_step, panel += panel_step) {
     load_panel.template operator()<6>(panel);
     tile_load<4>(left, a_stride);
@@ -145,6 +139,27 @@ FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, si
       tile_multiply<3, 5, 7>();
     }
     between(s);
+  }
+}
+
+// The sums before the first step: zeros, or what earlier steps have left in c.
+template <size_t R>
+FUNGI_INLINE void tile_clear() {
+  tile_zero<0>();
+  tile_zero<1>();
+  if constexpr (R == 2) {
+    tile_zero<2>();
+    tile_zero<3>();
+  }
+}
+template <size_t R>
+FUNGI_INLINE void tile_resume(const float* c, size_t c_stride) {
+  const size_t stride = c_stride * sizeof(float);
+  tile_load<0>(c, stride);
+  tile_load<1>(c + kTile, stride);
+  if constexpr (R == 2) {
+    tile_load<2>(c + kTile * c_stride, stride);
+    tile_load<3>(c + kTile * c_stride + kTile, stride);
   }
 }
 

@@ -54,6 +54,8 @@ TEST_P(GemmTest, OddSizes) {
 TEST_P(GemmTest, SeveralBlocks) {
   check_product(table(), 197, 65, 200);
   check_product(table(), 33, 130, 1030);
+  check_product(table(), 150, 470,
+                1400);  // two groups of panels, slices of k, rows behind the lead
   check_product(table(), 150, 257, 300);
   check_product(table(), 2, 192, 1500);
   check_product(table(), 1, 256, 768);

@@ -68,7 +68,7 @@ TEST_P(RowIdentityTest, ColumnsOfAGemmWhereAsked) {
 
 TEST_P(RowIdentityTest, Gemm) {
   constexpr size_t kRows = 197;
-  for (auto [n, k] : {std::pair<size_t, size_t>{96, 200}, {130, 600}, {33, 17}}) {
+  for (auto [n, k] : {std::pair<size_t, size_t>{96, 200}, {130, 600}, {33, 17}, {70, 1300}}) {
     const Rows x = random_rows(kRows, k, 0, 1), w = random_rows(n, k, 0, 2);
     const Rows bias = random_rows(1, n, 0, 3), residual = random_rows(kRows, n, 0, 4);
     const PackedMatrix packed = pack(table(), {w.data(), n, k, w.stride});
