@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on AMX tiles, in the same steps as attention.h: per head, keys and values become panels
 // of pairs; a block of 32 queries gives its logits (tiles), softmax (registers; weights rounded to
-// bf16) and weighted sum (tiles).
+// bf16) and weighted sum (tiles). While one block is in its softmax, the tile unit computes the
+// logits of the next block and the weighted sum of the one before.
 #pragma once
 
 #include "fungi/kernel/attention_backward.h"
@@ -12,8 +13,8 @@ namespace {
 
 struct TileAttention {
   size_t t_pad, d_pad;  // tokens and head_dim in whole steps
-  bfloat16 *keys, *values, *queries, *weights;
-  float *logits, *result;
+  bfloat16 *keys, *values, *queries, *weights[2];
+  float *logits[2], *result;
   size_t bytes;
 
   TileAttention(size_t tokens, size_t head_dim, void* scratch)
@@ -21,11 +22,13 @@ struct TileAttention {
     keys = static_cast<bfloat16*>(scratch);
     values = keys + t_pad * d_pad;
     queries = values + t_pad * d_pad;
-    weights = queries + kBlockRows * d_pad;
-    logits = reinterpret_cast<float*>(weights + kBlockRows * t_pad);
-    result = logits + kBlockRows * t_pad;
-    bytes = (2 * t_pad * d_pad + kBlockRows * (d_pad + t_pad)) * sizeof(bfloat16) +
-            kBlockRows * (t_pad + d_pad) * sizeof(float);
+    weights[0] = queries + kBlockRows * d_pad;
+    weights[1] = weights[0] + kBlockRows * t_pad;
+    logits[0] = reinterpret_cast<float*>(weights[1] + kBlockRows * t_pad);
+    logits[1] = logits[0] + kBlockRows * t_pad;
+    result = logits[1] + kBlockRows * t_pad;
+    bytes = (2 * t_pad * d_pad + kBlockRows * (d_pad + 2 * t_pad)) * sizeof(bfloat16) +
+            kBlockRows * (2 * t_pad + d_pad) * sizeof(float);
   }
 };
 
@@ -70,44 +73,63 @@ inline void pack_values(size_t tokens, size_t head_dim, const bfloat16* v, size_
     }
 }
 
-// c [16·R, 32 · panels] = a · panels
-template <size_t R>
-void tile_rows(size_t panels, size_t steps, const bfloat16* a, size_t a_stride, const bfloat16* b,
-               float* c, size_t c_stride) {
-  for (size_t p = 0; p < panels; ++p) {
+// c [rows, 32] = a [rows, k] · one panel, for up to 32 rows (in tiles of 16).
+inline void tile_rows(size_t rows, size_t steps, const bfloat16* a, size_t a_stride,
+                      const bfloat16* panel, float* c, size_t c_stride) {
+  const auto multiply = [&]<size_t R>() FUNGI_FORCE {
     tile_clear<R>();
-    tile_panel<R, false>(steps, false, a, a_stride, b + p * steps * kStepElements,
-                         [](size_t) FUNGI_FORCE {});
-    tile_sums<R>(c + p * kTilePanel, c_stride);
-  }
+    tile_panel<R, false>(steps, false, a, a_stride, panel, [](size_t) FUNGI_FORCE {});
+    tile_sums<R>(c, c_stride);
+  };
+  rows > kTile ? multiply.template operator()<2>() : multiply.template operator()<1>();
 }
 
-template <size_t R>
-void tile_query_block(const Attention& a, const TileAttention& t, size_t head, size_t first) {
-  const size_t count = smaller(R * kTile, a.queries - first), d = a.head_dim;
-  const bfloat16* q = static_cast<const bfloat16*>(a.q) + first * a.q_stride + head * d;
-  size_t q_bytes = a.q_stride * sizeof(bfloat16);
-  if (count < R * kTile || d != t.d_pad) {  // never read beyond the rows or into the next head
-    __builtin_memset(t.queries, 0, R * kTile * t.d_pad * sizeof(bfloat16));
-    for (size_t i = 0; i < count; ++i)
-      __builtin_memcpy(t.queries + i * t.d_pad, q + i * a.q_stride, d * sizeof(bfloat16));
-    q = t.queries;
-    q_bytes = t.d_pad * sizeof(bfloat16);
-  }
-  written();
-  tile_rows<R>(t.t_pad / kTilePanel, t.d_pad / kTileStep, q, q_bytes, t.keys, t.logits, t.t_pad);
-  float inverse[R * kTile];
-  static_assert(kTileStep == kPairLanes);
-  weigh(a, head, first, count, t.logits, t.t_pad, t.weights, t.t_pad, inverse);
-  __builtin_memset(t.weights + count * t.t_pad, 0,
-                   (R * kTile - count) * t.t_pad * sizeof(bfloat16));
-  written();
-  tile_rows<R>(t.d_pad / kTilePanel, t.t_pad / kTileStep, t.weights, t.t_pad * sizeof(bfloat16),
-               t.values, t.result, t.d_pad);
-  for (size_t i = 0; i < count; ++i)
+// Up to 32 queries of one head on their way.
+struct QueryBlock {
+  size_t first = 0, count = 0;
+  const bfloat16* q = nullptr;
+  size_t q_stride = 0;  // bytes
+  float* logits = nullptr;
+  bfloat16* weights = nullptr;
+  float inverse[kBlockRows];
+};
+
+inline void open_queries(const Attention& a, const TileAttention& t, size_t head, size_t index,
+                         QueryBlock& b) {
+  const size_t d = a.head_dim;
+  b.first = index * kBlockRows;
+  b.count = smaller(kBlockRows, a.queries - b.first);
+  b.logits = t.logits[index % 2], b.weights = t.weights[index % 2];
+  b.q = static_cast<const bfloat16*>(a.q) + b.first * a.q_stride + head * d;
+  b.q_stride = a.q_stride * sizeof(bfloat16);
+  if (b.count % kTile == 0 && d == t.d_pad) return;
+  // Never read beyond the rows or into the next head.
+  __builtin_memset(t.queries, 0, kBlockRows * t.d_pad * sizeof(bfloat16));
+  for (size_t i = 0; i < b.count; ++i)
+    __builtin_memcpy(t.queries + i * t.d_pad, b.q + i * a.q_stride, d * sizeof(bfloat16));
+  b.q = t.queries;
+  b.q_stride = t.d_pad * sizeof(bfloat16);
+}
+
+FUNGI_INLINE void multiply_keys(const TileAttention& t, const QueryBlock& b, size_t panel) {
+  const size_t steps = t.d_pad / kTileStep;
+  tile_rows(b.count, steps, b.q, b.q_stride, t.keys + panel * steps * kStepElements,
+            b.logits + panel * kTilePanel, t.t_pad);
+}
+
+FUNGI_INLINE void multiply_values(const TileAttention& t, const QueryBlock& b, size_t panel) {
+  const size_t steps = t.t_pad / kTileStep;
+  tile_rows(b.count, steps, b.weights, t.t_pad * sizeof(bfloat16),
+            t.values + panel * steps * kStepElements, t.result + panel * kTilePanel, t.d_pad);
+}
+
+inline void store_queries(const Attention& a, const TileAttention& t, size_t head,
+                          const QueryBlock& b) {
+  const size_t d = a.head_dim;
+  for (size_t i = 0; i < b.count; ++i)
     for_each_vector(d, [&](size_t j, size_t lanes) FUNGI_FORCE {
-      const Floats y = load(t.result + i * t.d_pad + j) * inverse[i];
-      const size_t row = first + i, col = head * d + j;
+      const Floats y = load(t.result + i * t.d_pad + j) * b.inverse[i];
+      const size_t row = b.first + i, col = head * d + j;
       if (a.out) store(a.out + row * a.out_stride + col, lanes, y);
       if (a.element_out)
         store_elements(static_cast<bfloat16*>(a.element_out) + row * a.element_stride + col, lanes,
@@ -115,7 +137,38 @@ void tile_query_block(const Attention& a, const TileAttention& t, size_t head, s
     });
 }
 
+inline void tile_head(const Attention& a, const TileAttention& t, size_t head) {
+  const size_t blocks = (a.queries + kBlockRows - 1) / kBlockRows;
+  const size_t key_panels = t.t_pad / kTilePanel, value_panels = t.d_pad / kTilePanel;
+  QueryBlock ring[3];  // the one before, this one, the next
+  open_queries(a, t, head, 0, ring[0]);
+  written();
+  for (size_t p = 0; p < key_panels; ++p) multiply_keys(t, ring[0], p);
+  for (size_t i = 0; i < blocks; ++i) {
+    QueryBlock &now = ring[i % 3], &next = ring[(i + 1) % 3], &before = ring[(i + 2) % 3];
+    const size_t keys = i + 1 < blocks ? key_panels : 0, values = i > 0 ? value_panels : 0;
+    if (keys) open_queries(a, t, head, i + 1, next);
+    written();
+    size_t done = 0;  // of the tile unit's panels: values, then keys
+    static_assert(kTileStep == kPairLanes);
+    weigh(a, head, now.first, now.count, now.logits, t.t_pad, now.weights, t.t_pad, now.inverse,
+          [&](size_t query) FUNGI_FORCE {
+            for (; done * now.count < (query + 1) * (values + keys); ++done)
+              done < values ? multiply_values(t, before, done)
+                            : multiply_keys(t, next, done - values);
+          });
+    __builtin_memset(now.weights + now.count * t.t_pad, 0,
+                     (padded(now.count, kTile) - now.count) * t.t_pad * sizeof(bfloat16));
+    if (values) store_queries(a, t, head, before);
+  }
+  const QueryBlock& last = ring[(blocks - 1) % 3];
+  written();
+  for (size_t p = 0; p < value_panels; ++p) multiply_values(t, last, p);
+  store_queries(a, t, head, last);
+}
+
 inline void tile_attention(const Attention& a, void* scratch) noexcept {
+  if (a.queries == 0) return;
   const TileAttention t(a.tokens, a.head_dim, scratch);
   tile_config();
   for (size_t h = 0; h < a.heads; ++h) {
@@ -123,12 +176,7 @@ inline void tile_attention(const Attention& a, void* scratch) noexcept {
     pack_keys(a.tokens, a.head_dim, static_cast<const bfloat16*>(a.k) + column, a.k_stride, t.keys);
     pack_values(a.tokens, a.head_dim, static_cast<const bfloat16*>(a.v) + column, a.v_stride,
                 t.values);
-    for (size_t first = 0; first < a.queries; first += kBlockRows) {
-      if (first + kTile < a.queries)
-        tile_query_block<2>(a, t, h, first);
-      else
-        tile_query_block<1>(a, t, h, first);
-    }
+    tile_head(a, t, h);
   }
   tile_release();
 }

@@ -52,9 +52,12 @@ void weigh(const Attention& a, size_t head, size_t first, size_t count, E, float
 constexpr size_t kPairLanes = 2 * kLanes;  // bf16 in a register
 
 // The same as bf16, two registers of logits at a time, up to the next multiple of kPairLanes (zeros
-// beyond the tokens). weights may lie over the logits: they take half the room.
-inline void weigh(const Attention& a, size_t head, size_t first, size_t count, float* logits,
-                  size_t stride, bfloat16* weights, size_t weight_stride, float* inverse) {
+// beyond the tokens). weights may lie over the logits: they take half the room. between(i) runs
+// after query i: other work, for the tile unit.
+template <class Between>
+FUNGI_INLINE void weigh(const Attention& a, size_t head, size_t first, size_t count, float* logits,
+                        size_t stride, bfloat16* weights, size_t weight_stride, float* inverse,
+                        Between between) {
   constexpr float kLog2E = 1.44269504f, kNever = -__builtin_inff();
   const bool scaled = scaled_only(a);
   const Floats scale = all((scaled ? a.scale : 1.0f) * kLog2E);
@@ -89,6 +92,7 @@ inline void weigh(const Attention& a, size_t head, size_t first, size_t count, f
       else if (rest > 0)
         keep(load(row + j, rest, kNever), all(kNever));
       register_of[i] = total;
+      between(begin + i);
     }
     const Floats whole = fold_rows(register_of, [](Floats x, Floats y) { return x + y; });
     store(inverse + begin, rows, whole > 0.0f ? 1.0f / whole : Floats{});
@@ -98,7 +102,7 @@ inline void weigh(const Attention& a, size_t head, size_t first, size_t count, f
 inline void weigh(const Attention& a, size_t head, size_t first, size_t count, Pair, float* logits,
                   size_t stride, float* inverse) {
   weigh(a, head, first, count, logits, stride, reinterpret_cast<bfloat16*>(logits), 2 * stride,
-        inverse);
+        inverse, [](size_t) FUNGI_FORCE {});
 }
 
 }  // namespace
