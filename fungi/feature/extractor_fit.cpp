@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include "fungi/base/error.h"
 #include "fungi/feature/extractor_state.h"
@@ -54,48 +55,66 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
   for (unsigned i = 0; i < s.pool.threads(); ++i)
     workers.emplace_back(s.backbone, schedule, s.options.seed);
   for (SupportGroup& group : groups) {
-    const std::vector<uint32_t> chosen =
-        choose_support(support.size(), group.samples, s.options.seed);
-    const size_t views = schedule[group.request].views;
+    const std::vector<uint32_t> order =
+        choose_support(support.size(), support.size(), s.options.seed);
+    const size_t wanted = std::min(group.samples, order.size()),
+                 views = schedule[group.request].views;
     for (const Objective* o : group.objectives)
-      group.kept.emplace_back(chosen.size() * views,
+      group.kept.emplace_back(wanted * views,
                               o->support_width(s.backbone.architecture().embedding_width));
-    std::vector<uint8_t> good(chosen.size());
-    std::mutex counting;
-    size_t done = 0;
-    const auto use = [&](size_t at, unsigned worker) {
-      const size_t index = chosen[at];
-      Matrix<float> embeddings;
+    const auto embedded = [&](size_t index, unsigned worker, Matrix<float>& out) {
       try {
         const Image image = support.image(index, s.options.decode);
         const PreparedSample sample{&image, support.id(index)};
-        embeddings = workers[worker].embed_request({&sample, 1}, group.request);
+        out = workers[worker].embed_request({&sample, 1}, group.request);
+        return true;
       } catch (const Error&) {
-        return;  // a broken file is no negative; extraction will report it
+        return false;  // a broken file is no negative; extraction will report it
       }
-      for (size_t o = 0; o < group.objectives.size(); ++o)
-        group.objectives[o]->reduce_support(embeddings,
-                                            group.kept[o].view().slice(at * views, views));
-      good[at] = 1;
     };
-    if (progress) progress(0, chosen.size());
-    s.pool.parallel_for(chosen.size(), 1, [&](size_t at, size_t, unsigned worker) {
-      if (stop && stop->load()) return;
-      use(at, worker);
-      if (!progress) return;
-      const std::lock_guard lock(counting);
-      progress(++done, chosen.size());
-    });
-    if (stop && stop->load()) return false;
-    const size_t usable = size_t(std::count(good.begin(), good.end(), 1));
-    if (usable == 0)
-      fail(fmt::format("none of the {} support samples could be read", chosen.size()),
+    std::mutex counting;
+    size_t done = 0, next = 0;
+    if (progress) progress(0, wanted);
+    // Each slot gets the next of the order; where that could not be read, the one after all these.
+    std::vector<size_t> place(wanted), empty(wanted);
+    std::iota(empty.begin(), empty.end(), size_t{0});
+    while (!empty.empty() && next < order.size()) {
+      const size_t tried = std::min(empty.size(), order.size() - next);
+      std::vector<uint8_t> good(tried);
+      s.pool.parallel_for(tried, 1, [&](size_t i, size_t, unsigned worker) {
+        if (stop && stop->load()) return;
+        const size_t slot = empty[i];
+        place[slot] = next + i;
+        Matrix<float> embeddings;
+        if (!embedded(order[place[slot]], worker, embeddings)) return;
+        for (size_t o = 0; o < group.objectives.size(); ++o)
+          group.objectives[o]->reduce_support(embeddings,
+                                              group.kept[o].view().slice(slot * views, views));
+        good[i] = 1;
+        if (!progress) return;
+        const std::lock_guard lock(counting);
+        progress(++done, wanted);
+      });
+      if (stop && stop->load()) return false;
+      next += tried;
+      std::vector<size_t> still(empty.begin() + std::ptrdiff_t(tried), empty.end());
+      for (size_t i = 0; i < tried; ++i)
+        if (!good[i]) still.push_back(empty[i]);
+      empty = std::move(still);
+    }
+    if (empty.size() == wanted)
+      fail(fmt::format("none of the {} support samples could be read", order.size()),
            group.objectives[0]->name(), "check the data set");
+    std::vector<size_t> slots;  // in the order drawn
+    for (size_t slot = 0; slot < wanted; ++slot)
+      if (std::find(empty.begin(), empty.end(), slot) == empty.end()) slots.push_back(slot);
+    std::sort(slots.begin(), slots.end(), [&](size_t x, size_t y) { return place[x] < place[y]; });
     for (size_t o = 0; o < group.objectives.size(); ++o) {
-      Matrix<float>& kept = group.kept[o];
-      for (size_t i = 0, to = 0; i < chosen.size(); ++i)
-        if (good[i]) std::copy_n(kept.row(i * views), views * kept.cols(), kept.row(views * to++));
-      group.objectives[o]->prepare(kept.view().slice(0, usable * views), views, s.pool);
+      const Matrix<float>& kept = group.kept[o];
+      Matrix<float> ordered(slots.size() * views, kept.cols());
+      for (size_t i = 0; i < slots.size(); ++i)
+        std::copy_n(kept.row(slots[i] * views), views * kept.cols(), ordered.row(i * views));
+      group.objectives[o]->prepare(ordered, views, s.pool);
     }
   }
   for (ChunkWorker& w : workers) s.own.add(w.stages());

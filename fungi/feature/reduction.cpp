@@ -34,11 +34,7 @@ std::string Reduction::features() const {
 Reduction Reduction::fit(const Store& store, std::string_view features, size_t dim, Pool& pool) {
   Reduction reduction;
   reduction.origin_ = store.manifest();
-  std::string names(features);
-  if (names.empty())
-    for (const std::string& name : feature_names(store.manifest().spec))
-      names += (names.empty() ? "" : "+") + name;
-  reduction.blocks_ = store.select(names);
+  reduction.blocks_ = store.select(features);
   if (dim == 0) return reduction;
   const size_t width = reduction.input_width();
   if (!Pca::applies(dim, store.rows(), width))

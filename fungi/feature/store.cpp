@@ -132,8 +132,12 @@ std::string Store::class_name(size_t row) const {
 
 std::vector<StoreBlock> Store::select(std::string_view features) const {
   const std::vector<StoreBlock>& all = manifest().spec.blocks;
-  if (features.empty() || features == "all") return all;
   std::vector<StoreBlock> chosen;
+  if (features.empty() || features == "all") {
+    std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
+                 [](const StoreBlock& block) { return factors_of(block.name).empty(); });
+    return chosen;
+  }
   while (true) {
     const size_t plus = features.find('+');
     const std::string_view name = features.substr(0, plus);
@@ -142,6 +146,11 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
     if (found == all.end()) {
       fail(fmt::format("there is no block '{}'; the store holds {}", name, names(all)),
            folder().string(), "write block names with '+' between them");
+    }
+    if (std::any_of(chosen.begin(), chosen.end(),
+                    [&](const StoreBlock& block) { return block.name == name; })) {
+      fail(fmt::format("the block '{}' is named twice", name), folder().string(),
+           "name every block once");
     }
     chosen.push_back(*found);
     if (plus == std::string_view::npos) return chosen;

@@ -46,8 +46,8 @@ class Store {
   const std::vector<std::string>& classes() const;
   std::string class_name(size_t row) const;  // empty when the row has no label
 
-  // "embedding+kl+dino" → blocks in that order; "" or "all" → every block. Error naming the
-  // choices.
+  // "embedding+kl+dino" → blocks in that order; "" or "all" → every block but kept factors. Error
+  // naming the choices.
   std::vector<StoreBlock> select(std::string_view features) const;
 
   // Rows first .. first + out.rows of the selected blocks side by side. normalise: each block of

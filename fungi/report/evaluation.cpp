@@ -22,6 +22,22 @@ std::string first_blocks(const std::vector<std::string>& blocks, size_t count) {
   return joined(blocks, (size_t{1} << count) - 1);
 }
 
+// Labels may be any numbers, and the test rows may have some that the training rows lack: both are
+// numbered anew, together.
+void number_classes(const std::vector<std::string>& names, Evaluation& e) {
+  classes_of(e.train.labels, "the training store");  // every row has a label, or an Error says so
+  classes_of(e.test.labels, "the test store");
+  std::vector<int64_t> both = e.train.labels;
+  both.insert(both.end(), e.test.labels.begin(), e.test.labels.end());
+  const Classes known = classes_of(both);
+  for (const int64_t label : known.labels)
+    e.classes.push_back(size_t(label) < names.size() ? names[size_t(label)]
+                                                     : std::to_string(label));
+  const auto middle = known.index.begin() + std::ptrdiff_t(e.train.labels.size());
+  e.train.labels.assign(known.index.begin(), middle);
+  e.test.labels.assign(middle, known.index.end());
+}
+
 }  // namespace
 
 std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
@@ -43,9 +59,7 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
   e.blocks = feature_names(train.manifest().spec);
   e.train = {train.ids(), train.labels()};
   e.test = {test.ids(), align_labels(train.classes(), test)};
-  e.classes = train.classes();
-  for (const int64_t label : classes_of(e.train.labels).labels)
-    while (e.classes.size() <= size_t(label)) e.classes.push_back(std::to_string(e.classes.size()));
+  number_classes(train.classes(), e);
   search::check_neighbours(o.k, train.rows());
   for (const std::string& features : combinations(e.blocks)) {
     const std::vector<StoreBlock> chosen = train.select(features);

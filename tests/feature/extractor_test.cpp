@@ -172,6 +172,34 @@ TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
               i != 3);
 }
 
+TEST(Extractor, ABrokenFileAmongTheNegativesIsReplacedByTheNextOneDrawn) {
+  Pool pool(2);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const auto negatives = [&](const Pictures& data, size_t count) {
+    ExtractorOptions o;
+    o.objectives = {"simclr:negatives=" + std::to_string(count)};
+    Extractor extractor(backbone, std::move(o), pool);
+    extractor.fit(data);
+    for (NamedMatrix& m : extractor.state())
+      if (m.name == "simclr-negatives") return std::move(m.values);
+    return Matrix<float>();
+  };
+  const Matrix<float> all = negatives(Pictures(8), 8);
+  const size_t views = all.rows() / 8;
+  const std::vector<uint32_t> order = choose_support(8, 8, ExtractorOptions().seed);
+  const size_t broken = size_t(std::find(order.begin(), order.end(), 3u) - order.begin());
+  ASSERT_LT(broken, 7u);
+  const size_t count = broken + 1;  // it is the last one wanted: the one behind it takes its place
+  const Matrix<float> some = negatives(Pictures(8, true), count);
+  ASSERT_EQ(some.rows(), count * views);
+  for (size_t i = 0; i < count; ++i) {
+    const float* expected = all.row((i < broken ? i : i + 1) * views);
+    EXPECT_TRUE(std::equal(expected, expected + views * all.cols(), some.row(i * views))) << i;
+  }
+  EXPECT_EQ(negatives(Pictures(8, true), 8).rows(), 7 * views);  // there are no more
+}
+
 // Sample 1 cannot be read, 2 is too slim to be viewed.
 class Trouble : public Pictures {
  public:

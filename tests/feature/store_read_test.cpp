@@ -6,6 +6,7 @@
 
 #include "fungi/feature/store.h"
 #include "tests/feature/store_fixture.h"
+#include "tests/support/made_store.h"
 
 namespace fungi::test {
 namespace {
@@ -64,6 +65,18 @@ TEST(StoreRead, LoadPutsBlocksSideBySideInTheOrderAsked) {
   EXPECT_EQ(store.select("all").size(), 2u);
   EXPECT_ERROR("there is no block 'dino'; the store holds embedding, kl", store.select("kl+dino"));
   EXPECT_ERROR("there is no block ''", store.select("kl+"));
+  EXPECT_ERROR("the block 'kl' is named twice", store.select("kl+embedding+kl"));
+}
+
+TEST(StoreRead, KeptFactorsAreNoFeatures) {
+  Folder tmp;
+  const std::vector<std::vector<float>> row{{1, 2}, {3}, {4, 5, 6}, {7}};
+  test::write_made_store(tmp / "s", {{"a", 0, row}}, {"class"},
+                         {"embedding", "kl", "kl_factors_b", "kl_factors_a"});
+  const Store store = Store::open(tmp / "s");
+  EXPECT_EQ(store.load().features.cols(), 3u);
+  EXPECT_EQ(store.select("all").size(), 2u);
+  EXPECT_EQ(store.select("kl_factors_a").size(), 1u);
 }
 
 TEST(StoreRead, ZeroRowsStayZero) {

@@ -235,5 +235,20 @@ TEST(Report, SectionsThatCannotBeAreLeftOut) {
   EXPECT_THROW(page("good", 0), Error);
 }
 
+TEST(Report, LabelsMayBeAnyNumbers) {  // and the training rows may lack some of them
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> names{"embedding", "kl"};
+  std::vector<test::MadeRow> rows = made_rows(12, false);
+  for (test::MadeRow& row : rows) row.label = row.label ? 2000000000 : 7;
+  test::write_made_store(folder / "train", rows, {}, names);
+  rows[0].label = 2000000001;
+  test::write_made_store(folder / "test", rows, {}, names);
+  Pool pool(2);
+  const std::string page = make_report(Store::open(folder / "train"), Store::open(folder / "test"),
+                                       nullptr, nullptr, {.k = 3, .queries = 12}, pool);
+  for (const char* name : {">7<", ">2000000000<", ">2000000001<"})
+    EXPECT_NE(page.find(name), std::string::npos) << name;
+}
+
 }  // namespace
 }  // namespace fungi
