@@ -79,9 +79,10 @@ void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  verb.add_option("--set", facts,
-                  "State a fact the file does not hold, key=value (heads, size, activation, "
-                  "pooling, norm_epsilon, family, prefix)");
+  verb.add_option(
+      "--set", facts,
+      "State a fact the file does not hold, key=value (heads, size, activation, "
+      "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, interpolation)");
   verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1024u));

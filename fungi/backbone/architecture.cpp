@@ -215,10 +215,10 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
   if (a.input == InputKind::image) {
     const PreprocessFacts& p = a.preprocess;
     add("preprocess",
-        fmt::format("short side {} {}, crop {}x{}, mean {:g} {:g} {:g}, std {:g} {:g} {:g} ({})",
-                    p.resize, p.bilinear ? "bilinear" : "bicubic", a.input_h, a.input_w, p.mean[0],
-                    p.mean[1], p.mean[2], p.deviation[0], p.deviation[1], p.deviation[2],
-                    p.source));
+        fmt::format("{} {} {}, crop {}x{}, mean {:g} {:g} {:g}, std {:g} {:g} {:g} ({})",
+                    p.squash ? "both sides" : "short side", p.resize,
+                    p.bilinear ? "bilinear" : "bicubic", a.input_h, a.input_w, p.mean[0], p.mean[1],
+                    p.mean[2], p.deviation[0], p.deviation[1], p.deviation[2], p.source));
   }
   return lines;
 }

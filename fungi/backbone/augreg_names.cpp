@@ -29,6 +29,7 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
   a.preprocess.resize = size_t(double(a.input_h) / 0.9);
   a.preprocess.source = "AugReg";
+  a.preprocess.assumed = false;
   a.preprocess.augreg = true;
   apply_stated_facts(names, a);
   check(names, a);

@@ -20,6 +20,7 @@ void set_clip(const NameReader& names, Architecture& a, size_t positions) {
   a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
   a.preprocess.resize = a.input_h;
   a.preprocess.source = "CLIP";
+  a.preprocess.assumed = false;
 }
 
 void write_embedding(RecipeWriter& w, const std::string& patch, const std::string& token,

@@ -43,6 +43,7 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
   a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
   a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
   a.preprocess.source = "EVA-02-CLIP";
+  a.preprocess.assumed = false;
   apply_stated_facts(names, a);
   check(names, a);
 

@@ -86,8 +86,9 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   a.preprocess.resize = a.input_h * 256 / 224;
   if (a.family == "vit") {
     a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
-    a.preprocess.source = "Hugging Face's ViT processor";
+    a.preprocess.source = "Hugging Face's ViT processor, as it is without a file of its own";
     a.preprocess.resize = a.input_h;
+    a.preprocess.squash = a.preprocess.bilinear = true;
   }
   apply_stated_facts(names, a);
   check(names, a);

@@ -269,10 +269,6 @@ void check(const NameReader& names, const Architecture& a) {
   if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
     fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
          "state it: --set norm_epsilon=1e-6");
-  for (const float deviation : a.preprocess.deviation)
-    if (!(deviation > 0))
-      fail(fmt::format("expected positive deviations of the colours, found {}", deviation), place,
-           "correct config.json");
   if (!a.relative_buckets && a.attention_width() != a.width)
     fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
          place, "state the right number: --set heads=N");
@@ -282,8 +278,9 @@ void check(const NameReader& names, const Architecture& a) {
 }
 
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
-  static const std::set<std::string> known{"prefix",  "heads",        "size",  "activation",
-                                           "pooling", "norm_epsilon", "family"};
+  static const std::set<std::string> known{"prefix",  "heads",        "size",   "activation",
+                                           "pooling", "norm_epsilon", "family", "mean",
+                                           "std",     "resize",       "squash", "interpolation"};
   static const std::set<std::string> kin{"mae", "moco", "augreg"};  // what a vit may also be
   if (const auto family = stated_facts.find("family"); family != stated_facts.end()) {
     std::set<std::string> choices = kin;
@@ -304,6 +301,9 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
         Dialect(read_augreg_names)})
     if (auto reading = dialect(checkpoint, stated_facts)) {
       check_reading(NameReader(checkpoint, stated_facts), *reading);
+      read_image_processor(checkpoint, stated_facts, reading->architecture);
+      state_preprocess(stated_facts, reading->architecture);
+      check_preprocess(reading->architecture, checkpoint.path());
       const std::string& found = reading->architecture.family;
       if (const auto f = stated_facts.find("family");
           f != stated_facts.end() && !kin.count(f->second) && f->second != found)

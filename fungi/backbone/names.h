@@ -88,6 +88,12 @@ void check(const NameReader& names, const Architecture& a);
 // whose names look familiar must not be run as something else.
 void check_reading(const NameReader& names, const Reading& reading);
 
+// The evaluation transform, which no tensor tells: what a preprocessor_config.json beside the file
+// says of it, unless config.json has it; then what the user says.
+void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a);
+void state_preprocess(const StatedFacts& facts, Architecture& a);
+void check_preprocess(const Architecture& a, const std::string& place);
+
 inline constexpr std::array<float, 3> kClipMean{0.48145466f, 0.4578275f, 0.40821073f};
 inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0.27577711f};
 

@@ -71,6 +71,7 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
     p.bilinear =
         names.config_text("/pretrained_cfg/interpolation").value_or("bicubic") == "bilinear";
     p.source = "config.json";
+    p.assumed = false;
     return;
   }
   p.resize = side * 256 / 224;
@@ -83,12 +84,16 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
     p.mean = kClipMean, p.deviation = kClipDeviation;
     p.resize = size_t(double(side) / 0.9);
     p.source = "CLIP";
+    p.assumed = false;
   } else if (origin.mentions("mae")) {
     p.resize = size_t(double(side) / 0.9);
     p.source = "MAE, by the file name";
   } else if (origin.mentions("moco") || origin.mentions("mocov3")) {
     p.bilinear = true;
     p.source = "MoCo-v3, by its prefix or the file name";
+  } else if (a.family == "dino" || a.family == "dinov2") {
+    p.source = "ImageNet statistics, as for all of this family";
+    p.assumed = false;
   }
 }
 
@@ -168,7 +173,8 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
     a.family = "deit3";
   } else if (names.has("dist_token")) {
     a.family = "deit-distilled";
-  } else if (origin.mentions("dino") && !names.config_text("/architecture")) {
+  } else if (origin.mentions("dino") &&
+             (names.stated("family") || !names.config_text("/architecture"))) {
     a.family = "dino";
     a.position_resize = PositionResize::bicubic_offset;
   }

@@ -28,6 +28,7 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
   a.preprocess.resize = a.input_h * 256 / 224;
   a.preprocess.bilinear = true;
   a.preprocess.source = "torchvision";
+  a.preprocess.assumed = false;
   apply_stated_facts(names, a);
   check(names, a);
 

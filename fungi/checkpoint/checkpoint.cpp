@@ -36,8 +36,8 @@ constexpr Lookalike kLookalikes[] = {
     {"\x1F\x8B", "is compressed with gzip", "unpack it first"},
 };
 
-std::string read_config(const fs::path& folder) {
-  const fs::path path = folder / "config.json";
+std::string read_config(const fs::path& folder, const char* name) {
+  const fs::path path = folder / name;
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return {};
   const auto file = FileBytes::map(path);
@@ -71,7 +71,7 @@ SourcePointer open_source(FilePointer file) {
 }
 
 struct Checkpoint::State {
-  std::string path, config;
+  std::string path, config, image_processor;
   SourcePointer source;
   std::vector<TensorInfo> tensors;  // sorted by name
   std::vector<size_t> order;        // tensors[i] is source->tensors[order[i]]
@@ -91,7 +91,8 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   const fs::path file = fs::is_directory(path, ignored) ? find_in_folder(path) : path;
   state.path = file.string();
   state.source = open_source(FileBytes::map(file));
-  state.config = read_config(file.parent_path());
+  state.config = read_config(file.parent_path(), "config.json");
+  state.image_processor = read_config(file.parent_path(), "preprocessor_config.json");
 
   const auto& found = state.source->tensors;
   if (found.empty())
@@ -112,6 +113,7 @@ Checkpoint Checkpoint::open(const fs::path& path) {
 const std::string& Checkpoint::path() const { return state_->path; }
 const std::string& Checkpoint::format() const { return state_->source->format; }
 const std::vector<TensorInfo>& Checkpoint::tensors() const { return state_->tensors; }
+const std::string& Checkpoint::image_processor() const { return state_->image_processor; }
 const std::string& Checkpoint::config() const { return state_->config; }
 
 const TensorInfo* Checkpoint::find(std::string_view name) const {

@@ -50,6 +50,8 @@ class Checkpoint {
 
   // The text of a config.json lying beside the file; empty when there is none.
   const std::string& config() const;
+  // The same of preprocessor_config.json, in which Hugging Face keeps the evaluation transform.
+  const std::string& image_processor() const;
 
   // SHA-256 of all bytes of the file, in hex; of shards, one after the other in the order of their
   // names. Computed on first call.

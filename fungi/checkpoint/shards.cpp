@@ -99,10 +99,10 @@ bool is_companion(const std::string& name) {
 }
 
 bool is_weight_file(const fs::path& path) {
-  const std::string end = path.extension().string();
-  return (end == ".safetensors" || end == ".pth" || end == ".pt" || end == ".bin" ||
-          end == ".npz") &&
-         !is_companion(path.filename().string());
+  const std::string name = path.filename().string();
+  for (const char* end : {".safetensors", ".pth", ".pth.tar", ".pt", ".bin", ".npz"})
+    if (name.ends_with(end)) return !is_companion(name);
+  return false;
 }
 
 }  // namespace
@@ -127,8 +127,8 @@ fs::path find_in_folder(const fs::path& folder) {
       weights.erase(shard);
   weights.insert(indices.begin(), indices.end());
   if (weights.empty())
-    fail("holds no .safetensors, .pth, .pt, .bin or .npz file and no *.index.json", folder.string(),
-         "give the file with the weights");
+    fail("holds no .safetensors, .pth, .pth.tar, .pt, .bin or .npz file and no *.index.json",
+         folder.string(), "give the file with the weights");
   std::string names;
   for (const std::string& name : weights) {
     if (!names.empty()) names += ", ";

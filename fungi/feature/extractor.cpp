@@ -111,6 +111,12 @@ std::vector<StoreBlock> Extractor::blocks() const {
 
 std::vector<std::string> Extractor::notes() const {
   std::vector<std::string> all;
+  if (const PreprocessFacts& p = state_->backbone.architecture().preprocess;
+      p.assumed && !state_->backbone.path().empty())
+    all.push_back(
+        fmt::format("nothing in the checkpoint tells its evaluation transform ({}): keep its "
+                    "config.json beside it, or state mean, std, resize and interpolation",
+                    p.source));
   for (const ScheduledObjective& o : state_->objectives)
     for (const std::string& note : o.objective->notes())
       all.push_back(o.objective->name() + ": " + note);
@@ -152,6 +158,7 @@ StoreSpec Extractor::spec() const {
                             {"size", p.input_size},
                             {"mean", p.mean},
                             {"std", p.std}};
+  if (p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
   spec.settings = settings.dump();
   spec.precision = to_string(*b.precision);
   spec.isa = kernel::kernel_for(b.isa, *b.precision).name;

@@ -104,6 +104,18 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
     if (settings.contains("stated"))
       for (const auto& [key, value] : settings.at("stated").items())
         o.stated_facts[key] = value.get<std::string>();
+    // A file's name and the config.json beside it may have told these; the same file may lie
+    // elsewhere now.
+    const json& p = settings.at("preprocess");
+    const auto colours = [&](const char* key) {
+      return fmt::format("{}", fmt::join(p.at(key).get<std::array<float, 3>>(), ","));
+    };
+    o.stated_facts["mean"] = colours("mean"), o.stated_facts["std"] = colours("std");
+    o.stated_facts["resize"] = std::to_string(p.at("resize").get<size_t>());
+    o.stated_facts["interpolation"] = p.at("filter").get<std::string>();
+    o.stated_facts["squash"] = p.value("squash", false) ? "yes" : "no";
+    if (json::parse(record.manifest.spec.architecture).value("family", "") == "dino")
+      o.stated_facts["family"] = "dino";
     return o;
   });
 }
@@ -223,7 +235,8 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
   StoreRows computed = state_->extractor.extract(queries, all);
   if (!computed.failures.empty()) {
     const StoreFailure& f = computed.failures.front();
-    fail(f.reason, files[f.position].string(), "give a whole JPEG, PNG or WebP file");
+    fail(f.reason, files[f.position].string(),
+         f.hint.empty() ? "give a whole JPEG, PNG or WebP file" : f.hint);
   }
   size_t width = 0, column = 0;
   for (const StoreBlock& b : blocks) width += b.width;

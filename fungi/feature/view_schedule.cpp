@@ -44,6 +44,7 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
          "extract", "image views are square and have three channels");
   Preprocess p;
   p.resize_size = a.preprocess.resize;
+  if (a.preprocess.squash) p.resize = Preprocess::Resize::squash;
   p.filter = a.preprocess.bilinear ? Filter::bilinear : Filter::bicubic;
   p.input_size = a.input_h;
   p.mean = a.preprocess.mean;

@@ -95,6 +95,10 @@ class FolderDataset final : public Dataset {
                       "out",
                       loose));
     }
+    if (labelled && look_like_splits(tops(found)))
+      notes_.push_back(fmt::format(
+          "the folders {} look like splits and were taken for classes; --split takes one of them",
+          fmt::join(tops(found), ", ")));
     if (labelled) class_names_ = options.class_names.empty() ? tops(found) : options.class_names;
     for (const Found& f : found) {
       ids_.push_back(f.folder.empty() ? f.name : f.folder + "/" + f.name);
@@ -116,6 +120,12 @@ class FolderDataset final : public Dataset {
     for (const Found& f : sorted)
       if (!f.top.empty() && (names.empty() || names.back() != f.top)) names.push_back(f.top);
     return names;
+  }
+
+  static bool look_like_splits(const std::vector<std::string>& names) {
+    static const std::set<std::string> splits{"train", "test", "val", "valid", "validation"};
+    return std::all_of(names.begin(), names.end(),
+                       [](const std::string& name) { return splits.contains(name); });
   }
 
   int class_number(const std::string& name) {

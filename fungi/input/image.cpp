@@ -27,7 +27,7 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name,
   if (width > options.max_pixels / height)
     fail(fmt::format("image of {}x{} pixels exceeds the limit of {} pixels", width, height,
                      options.max_pixels),
-         std::string(name), "shrink the image, or raise DecodeOptions::max_pixels");
+         std::string(name), "shrink the image (in a program: DecodeOptions::max_pixels)");
   Image image{size_t(width), size_t(height), {}};
   image.rgb.resize(image.width * image.height * 3);
   return image;

@@ -182,6 +182,7 @@ TEST_F(FolderTest, NamesWhatIsNoCheckpoint) {
   EXPECT_CONTAINS(refusal(""), "is empty");
   std::filesystem::create_directory(folder_ / "empty");
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_ / "empty"); }), "holds no .safetensors");
+  EXPECT_NO_THROW(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/mocov3"));  // a .pth.tar
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open("/dev/null"); }), "not a regular file");
 }
 

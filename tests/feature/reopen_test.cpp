@@ -79,6 +79,25 @@ TEST(Reopen, ThePapersActivationOfTorchvisionModels) {
   }
 }
 
+// The name of a file, or a config.json beside it, may tell the evaluation transform and more; the
+// same weights elsewhere are the same model all the same.
+TEST(Reopen, TheModelMayHaveAnotherName) {
+  Pool pool(1);
+  const test::Folder tmp;
+  ExtractorOptions options;
+  options.objectives = {"kl"};
+  std::filesystem::copy_file(kModel, tmp / "plain.safetensors");
+  for (const char* name : {"vit.augreg_in21k.safetensors", "mae.safetensors", "dino.safetensors"}) {
+    std::filesystem::copy_file(kModel, tmp / name);
+    const ExtractionRecord record = record_of(
+        options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}, {"size", "40"}}},
+        pool, tmp / name);
+    Reopened reopened(record, pool, {.model = tmp / "plain.safetensors"});
+    EXPECT_EQ(nlohmann::json::parse(reopened.extractor().spec().settings)["preprocess"],
+              nlohmann::json::parse(record.manifest.spec.settings)["preprocess"]);
+  }
+}
+
 TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
   Pool pool(1);
   ExtractorOptions options;
@@ -115,8 +134,8 @@ TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
   refused("no parameter 'heat'", [&](ExtractionRecord& r) {
     change_setting(r, [](auto& s) { s["objectives"]["kl"]["heat"] = 1.0; });
   });
-  refused("settings.preprocess.resize", [&](ExtractionRecord& r) {
-    change_setting(r, [](auto& s) { s["preprocess"]["resize"] = 99; });
+  refused("settings.preprocess.size", [&](ExtractionRecord& r) {
+    change_setting(r, [](auto& s) { s["preprocess"]["size"] = 99; });
   });
   refused("settings.later",
           [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["later"] = true; }); });

@@ -80,6 +80,16 @@ TEST(FolderDataset, FlatAndSingleFile) {
   EXPECT_EQ(one->stored_bytes(0), std::nullopt);
 }
 
+TEST(FolderDataset, SplitsTakenForClassesAreNoted) {
+  const Scratch root;
+  for (const char* name : {"train/cat/1.jpg", "test/cat/2.jpg"}) root.write(name, "x");
+  ASSERT_EQ(open_dataset(root.path())->notes().size(), 1u);
+  EXPECT_NE(open_dataset(root.path())->notes()[0].find("look like splits"), std::string::npos);
+  EXPECT_TRUE(open_dataset(root.path(), {.split = "train"})->notes().empty());
+  root.write("dogs/3.jpg", "x");
+  EXPECT_TRUE(open_dataset(root.path())->notes().empty());
+}
+
 TEST(FolderDataset, MixedFolderKeepsLooseImagesWithoutLabel) {
   const Scratch root;
   for (const char* name : {"loose.jpg", "cat/1.jpg", "dog/1.jpg", "dog/old/2.jpg", ".git/x.jpg"})

@@ -20,7 +20,7 @@ namespace fungi::test {
 struct TinyCheckpoint {
   std::map<std::string, std::vector<size_t>> shapes;
   std::map<std::string, std::vector<float>> values;  // of those that are not random
-  nlohmann::json config;                             // null: no such file
+  nlohmann::json config, image_processor;            // null: no such file
 
   static size_t count(const std::vector<size_t>& shape) {
     size_t n = 1;
@@ -52,6 +52,8 @@ struct TinyCheckpoint {
     std::memcpy(file.data(), &size, 8);
     std::ofstream(folder / "model.safetensors", std::ios::binary) << file << text << bytes;
     if (!config.is_null()) std::ofstream(folder / "config.json") << config;
+    if (!image_processor.is_null())
+      std::ofstream(folder / "preprocessor_config.json") << image_processor;
     return folder.path();
   }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evaluation transform, which stands in no tensor: from the file that Hugging Face's image
+// processors leave beside the weights, and in the user's words (--set mean=0.5 std=0.5 resize=248
+// interpolation=bilinear squash=no).
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fungi/backbone/names.h"
+
+namespace fungi {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr size_t kLargestSide = 16384;
+
+// preprocessor_config.json, read strictly: to go on without a fact in it would be a guess.
+class Processor {
+ public:
+  explicit Processor(const Checkpoint& checkpoint)
+      : place_(checkpoint.path()), all_(json::parse(checkpoint.image_processor(), nullptr, false)) {
+    if (!all_.is_object()) refuse("expected a JSON object, found something else or a part of one");
+  }
+
+  bool has(const char* key) const { return all_.contains(key) && !all_[key].is_null(); }
+  bool flag(const char* key, bool otherwise) const {
+    if (!has(key)) return otherwise;
+    if (!all_[key].is_boolean()) mistyped("true or false", key);
+    return all_[key].get<bool>();
+  }
+  std::array<float, 3> colours(const char* key) const {
+    std::array<float, 3> out{};
+    const json& list = all_[key];
+    if (!list.is_array() || list.size() != 3) mistyped("three numbers", key);
+    for (size_t i = 0; i < 3; ++i) {
+      if (!list[i].is_number()) mistyped("three numbers", key);
+      out[i] = list[i].get<float>();
+    }
+    return out;
+  }
+  int number(const char* key) const {
+    if (!all_[key].is_number_integer()) mistyped("a whole number", key);
+    return all_[key].get<int>();
+  }
+  // 224, {"shortest_edge": 224}, or {"height": 224, "width": 224}, of which `square` tells the last
+  // (and leaves the first as it is).
+  size_t side(const char* key, bool& square) const {
+    const json& value = all_[key];
+    const auto named = [&](const char* name) {
+      return value.is_object() && value.contains(name) ? value[name] : json();
+    };
+    if (value.is_object()) square = !value.contains("shortest_edge");
+    if (value.is_object() && square && named("height") != named("width")) mistyped("a square", key);
+    const json side = value.is_object() ? named(square ? "height" : "shortest_edge") : value;
+    if (!side.is_number_integer() || side < 1 || side > kLargestSide)
+      mistyped("a number of pixels", key);
+    return side.get<size_t>();
+  }
+  [[noreturn]] void refuse(const std::string& message) const {
+    fail("preprocessor_config.json: " + message, place_,
+         "correct it, or move it away and state mean, std, resize and interpolation with --set");
+  }
+
+ private:
+  [[noreturn]] void mistyped(const char* expected, const char* key) const {
+    refuse(fmt::format("expected {} as {}, found {}", expected, key,
+                       all_[key].dump(-1, ' ', true, json::error_handler_t::replace)));
+  }
+  std::string place_;
+  json all_;
+};
+
+const std::string* find(const StatedFacts& facts, const char* key) {
+  const auto at = facts.find(key);
+  return at == facts.end() ? nullptr : &at->second;
+}
+
+// One number for all colours, or three with commas between them.
+std::array<float, 3> parse_colours(const std::string& text, const char* key) {
+  std::array<float, 3> out{};
+  const char *at = text.data(), *end = at + text.size();
+  size_t count = 0;
+  while (count < 3) {
+    const auto [next, error] = std::from_chars(at, end, out[count]);
+    if (error != std::errc() || !std::isfinite(out[count])) break;
+    ++count;
+    at = next;
+    if (at == end || *at != ',' || count == 3) break;
+    ++at;
+  }
+  if (at != end || (count != 1 && count != 3))
+    fail(fmt::format("expected a number, or three with commas between them, found '{}'", text),
+         fmt::format("--set {}", key), fmt::format("e.g. {}=0.5 or {}=0.48,0.46,0.41", key, key));
+  if (count == 1) out[1] = out[2] = out[0];
+  return out;
+}
+
+bool parse_choice(const std::string& text, const char* key, const char* yes, const char* no) {
+  if (text != yes && text != no)
+    fail(fmt::format("expected {} or {}, found '{}'", yes, no, text), fmt::format("--set {}", key));
+  return text == yes;
+}
+
+}  // namespace
+
+void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a) {
+  PreprocessFacts& p = a.preprocess;
+  if (a.input != InputKind::image || checkpoint.image_processor().empty() ||
+      p.source == "config.json")
+    return;
+  const Processor file(checkpoint);
+  if (!file.flag("do_normalize", true))
+    p.mean = {0, 0, 0}, p.deviation = {1, 1, 1};
+  else if (file.has("image_mean") && file.has("image_std"))
+    p.mean = file.colours("image_mean"), p.deviation = file.colours("image_std");
+  const size_t input = std::min(a.input_h, a.input_w);
+  if (file.flag("do_resize", true) && file.has("size")) {
+    p.squash = a.family != "clip";  // what a bare number means to the processors of each
+    const size_t size = file.side("size", p.squash);
+    bool square = true;
+    const size_t crop = file.flag("do_center_crop", file.has("crop_size")) && file.has("crop_size")
+                            ? file.side("crop_size", square)
+                            : size;
+    if (crop > size) file.refuse(fmt::format("a crop of {} is larger than size {}", crop, size));
+    p.resize = size * input / crop;  // the same share of the image at any input size
+  }
+  if (file.has("resample") && !find(facts, "interpolation")) {
+    constexpr int kBilinear = 2, kBicubic = 3;  // Pillow's numbers
+    const int filter = file.number("resample");
+    if (filter != kBilinear && filter != kBicubic)
+      file.refuse(fmt::format("expected resample 2 (bilinear) or 3 (bicubic), found {}", filter));
+    p.bilinear = filter == kBilinear;
+  }
+  p.source = "preprocessor_config.json";
+  p.assumed = false;
+}
+
+void state_preprocess(const StatedFacts& facts, Architecture& a) {
+  const std::string *mean = find(facts, "mean"), *deviation = find(facts, "std"),
+                    *resize = find(facts, "resize"), *squash = find(facts, "squash"),
+                    *interpolation = find(facts, "interpolation");
+  if (!mean && !deviation && !resize && !squash && !interpolation) return;
+  if (a.input != InputKind::image)
+    fail("only images have an evaluation transform", "--set",
+         "leave out mean, std, resize, squash and interpolation");
+  PreprocessFacts& p = a.preprocess;
+  if (mean) p.mean = parse_colours(*mean, "mean");
+  if (deviation) p.deviation = parse_colours(*deviation, "std");
+  if (resize) {
+    const char* end = resize->data() + resize->size();
+    const size_t least = std::min(a.input_h, a.input_w);
+    const auto [last, error] = std::from_chars(resize->data(), end, p.resize);
+    if (error != std::errc() || last != end || p.resize < least || p.resize > kLargestSide)
+      fail(fmt::format("expected the shorter side before the crop, {} to {}, found '{}'", least,
+                       kLargestSide, *resize),
+           "--set resize");
+  }
+  if (squash) p.squash = parse_choice(*squash, "squash", "yes", "no");
+  if (interpolation)
+    p.bilinear = parse_choice(*interpolation, "interpolation", "bilinear", "bicubic");
+  if (mean && deviation && resize)
+    p.source = "stated", p.assumed = false;
+  else
+    p.source += ", in part stated";
+}
+
+void check_preprocess(const Architecture& a, const std::string& place) {
+  for (const float x : a.preprocess.deviation)
+    if (!(x > 0) || !std::isfinite(x))
+      fail(fmt::format("expected positive deviations of the colours, found {}", x), place,
+           "correct config.json or preprocessor_config.json, or state them: --set std=0.5");
+}
+
+}  // namespace fungi

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evaluation transform: what preprocessor_config.json and the user may say of it.
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny_checkpoint.h"
+
+namespace fungi {
+namespace {
+
+using test::TinyCheckpoint;
+using Colours = std::array<float, 3>;
+
+const StatedFacts kHeads{{"heads", "2"}};
+
+TinyCheckpoint with(const nlohmann::json& processor) {
+  TinyCheckpoint c = test::tiny_vit(3, false, 16);  // 16 pixels
+  c.image_processor = processor;
+  return c;
+}
+
+TEST(PreprocessFacts, HuggingFaceWithoutAFileIsItsViTProcessor) {
+  const PreprocessFacts p = with(nullptr).read(kHeads).preprocess;
+  EXPECT_EQ(p.mean, (Colours{0.5f, 0.5f, 0.5f}));
+  EXPECT_TRUE(p.squash && p.bilinear && p.assumed);
+  EXPECT_EQ(p.resize, 16u);
+}
+
+TEST(PreprocessFacts, TheProcessorsFileSaysIt) {
+  const nlohmann::json mean{0.48, 0.46, 0.41}, deviation{0.23, 0.22, 0.21};
+  // google/vit, facebook/deit and facebook/dinov2, at a fourteenth of their sizes
+  PreprocessFacts p = with({{"image_mean", mean},
+                            {"image_std", deviation},
+                            {"size", {{"height", 16}, {"width", 16}}},
+                            {"resample", 2}})
+                          .read(kHeads)
+                          .preprocess;
+  EXPECT_EQ(p.mean, (Colours{0.48f, 0.46f, 0.41f}));
+  EXPECT_EQ(p.deviation, (Colours{0.23f, 0.22f, 0.21f}));
+  EXPECT_TRUE(p.squash && p.bilinear && !p.assumed);
+  EXPECT_EQ(p.resize, 16u);
+  p = with({{"size", 20}, {"crop_size", 16}, {"do_center_crop", true}, {"resample", 3}})
+          .read(kHeads)
+          .preprocess;
+  EXPECT_TRUE(p.squash && !p.bilinear);
+  EXPECT_EQ(p.resize, 20u);
+  const nlohmann::json shortest{{"size", {{"shortest_edge", 20}}},
+                                {"crop_size", {{"height", 16}, {"width", 16}}}};
+  p = with(shortest).read(kHeads).preprocess;
+  EXPECT_FALSE(p.squash);
+  EXPECT_EQ(p.resize, 20u);
+  EXPECT_EQ(with(shortest).read({{"heads", "2"}, {"size", "32"}}).preprocess.resize, 40u);
+  p = with({{"do_normalize", false}}).read(kHeads).preprocess;
+  EXPECT_EQ(p.mean, (Colours{0, 0, 0}));
+  EXPECT_EQ(p.deviation, (Colours{1, 1, 1}));
+}
+
+TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
+  const auto refused = [](const nlohmann::json& processor, const char* what) {
+    const std::string said = with(processor).refusal(kHeads);
+    EXPECT_NE(said.find("preprocessor_config.json"), std::string::npos) << said;
+    EXPECT_NE(said.find(what), std::string::npos) << said;
+  };
+  refused(nlohmann::json::array({1}), "object");
+  refused({{"image_mean", {1, 2}}, {"image_std", {1, 1, 1}}}, "image_mean");
+  refused({{"image_mean", {1, 2, "x"}}, {"image_std", {1, 1, 1}}}, "image_mean");
+  refused({{"image_mean", {0, 0, 0}}, {"image_std", {1, 0, 1}}}, "deviations");
+  refused({{"size", {{"height", 16}, {"width", 20}}}}, "a square");
+  refused({{"size", {{"height", "16"}, {"width", "16"}}}}, "pixels");
+  refused({{"size", -4}}, "pixels");
+  refused({{"size", 1e9}}, "pixels");
+  refused({{"size", 16}, {"crop_size", 20}}, "larger");
+  refused({{"resample", 1}}, "resample");
+  refused({{"do_resize", "yes"}}, "do_resize");
+}
+
+TEST(PreprocessFacts, TheUserHasTheLastWord) {
+  const TinyCheckpoint c = with({{"image_mean", {0, 0, 0}}, {"image_std", {1, 1, 1}}});
+  const auto stated = [&](StatedFacts facts) {
+    facts["heads"] = "2";
+    return c.read(facts).preprocess;
+  };
+  PreprocessFacts p = stated({{"mean", "0.25"},
+                              {"std", "0.1,0.2,0.3"},
+                              {"resize", "18"},
+                              {"squash", "no"},
+                              {"interpolation", "bicubic"}});
+  EXPECT_EQ(p.mean, (Colours{0.25f, 0.25f, 0.25f}));
+  EXPECT_EQ(p.deviation, (Colours{0.1f, 0.2f, 0.3f}));
+  EXPECT_TRUE(p.resize == 18 && !p.squash && !p.bilinear && !p.assumed);
+  for (const auto& [key, value] : {std::pair{"mean", "x"},
+                                   {"mean", "1,2"},
+                                   {"mean", "1,2,3,"},
+                                   {"mean", "nan"},
+                                   {"std", "0"},
+                                   {"std", ""},
+                                   {"resize", "15"},
+                                   {"resize", "20x20"},
+                                   {"squash", "maybe"},
+                                   {"interpolation", "lanczos"}}) {
+    const std::string said = c.refusal({{"heads", "2"}, {key, value}});
+    EXPECT_NE(said.find(key), std::string::npos) << key << "=" << value << ": " << said;
+  }
+  EXPECT_NE(test::tiny_bert().refusal({{"heads", "2"}, {"mean", "0.5"}}).find("only images"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fungi
