@@ -31,7 +31,7 @@ enum Exit : int {
 using Verb = std::function<int()>;
 using AddVerb = Verb (*)(CLI::App& parent, CLI::App*& self);
 
-// -m, --layer, --precision, --isa, --set, -j: how to open a backbone.
+// -m, --layer, --precision, --set, -j: how to open a backbone.
 struct ModelOptions {
   std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
   std::vector<std::string> facts;  // key=value

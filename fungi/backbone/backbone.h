@@ -53,7 +53,7 @@ struct BackboneOptions {
   StatedFacts stated_facts;  // facts the file does not hold; "size" sets another input size
 };
 
-// What one call looks at: `count` views of equal kind. Exactly one of pixels and ids is set.
+// What one call looks at: `count` views of equal kind. Exactly one of pixels and texts is set.
 struct Inputs {
   View<const float>
       pixels;  // [count, channels·height·width] normalised; filter banks [count, time·bins]

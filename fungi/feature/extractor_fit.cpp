@@ -139,8 +139,12 @@ void Extractor::restore(const std::vector<NamedMatrix>& state) {
       if (const std::string prefix = stored_name(*objectives[o].objective, "");
           prefix.size() > longest && m.name.starts_with(prefix))
         owner = o, longest = prefix.size();
-    if (owner == objectives.size())
-      fail(fmt::format("'{}' belongs to none of the objectives", m.name), "state");
+    if (owner == objectives.size()) {
+      std::vector<std::string> known;
+      for (const NamedMatrix& own_state : this->state()) known.push_back(own_state.name);
+      fail(fmt::format("'{}' belongs to none of the objectives", m.name), "state",
+           fmt::format("those of this run have: {}", fmt::join(known, ", ")));
+    }
     const Objective& objective = *objectives[owner].objective;
     std::string name = m.name.substr(longest);
     for (const NamedMatrix& known : objective.state())

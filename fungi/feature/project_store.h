@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A store projected anew from its kept factors: another kind, width or seed of projection for the
 // cost of the projection alone. The new store holds the bytes that an extraction with that
-// projection would have written; only `notes` in its manifest says where it comes from.
+// projection would have written; in its manifest `notes` says where it comes
+// from, and `followed_classes` is not carried over.
 #pragma once
 
 #include <filesystem>

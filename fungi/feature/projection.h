@@ -32,7 +32,7 @@ enum class ProjectionKind {
   // ±√3 with probability 1/6 each, otherwise 0.
   sparse,
   // Row r is u_r ⊗ w_r with signs u, w: y_r = s Σ (u_r·b)(w_r·[a;1]). Never looks at a whole M:
-  // hundreds of times cheaper for a gradient of few factors.
+  // H·K / (V·(H + K)) times cheaper for an H x K layer and V factors.
   factored,
   // The user's own [rows, columns], with scale 1.
   matrix,

@@ -50,7 +50,7 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   p.mean = a.preprocess.mean;
   p.std = a.preprocess.deviation;
   // DEVIATION: the paper's code resolves the data configuration of AugReg and EVA models wrongly
-  // and runs them with ImageNet's statistics and crop (SPEC 3.4, OPPORTUNITIES A4).
+  // and runs them with ImageNet's statistics and crop (SPEC 3.4).
   const bool misresolved = a.family == "eva02-clip" || a.preprocess.augreg;
   if (preset == Preset::paper && misresolved) {
     p.mean = kImageNetMean, p.std = kImageNetStd;

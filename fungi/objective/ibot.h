@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // iBOT: the DINO term plus masked patch prediction (SPEC 2.6). The authors published no code for
 // it; our choices:
-//  * the student sees the global crops with `mask_ratio` of their patch tokens replaced by the mask
-//  token, chosen
-//    independently of each other, and the local crops whole; the teacher sees the same global crops
-//    whole;
+//  * the student sees the global crops with `mask_ratio` of their patch tokens, chosen
+//    independently of each other, replaced by the mask token (zero where the checkpoint has none),
+//    and the local crops whole; the teacher sees the same global crops whole;
 //  * DINO term as in dino.h: sum over all (teacher, student) pairs of class-token embeddings;
 //  * patch term: mean over the masked patches of the cross-entropy between teacher and student at
-//  that patch, times
-//    `patch_weight`; tokens after the final norm, normalised like the embeddings, through patch
-//    heads of their own.
+//    that patch, times `patch_weight`; tokens after the final norm, normalised like the embeddings,
+//    through patch heads of their own.
 #pragma once
 
 #include "fungi/objective/head.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameter sets of the objectives: `native` is what is right, `paper` and `lib` repeat what
-// the authors' experiments and their published library do (SPEC 0 and 8). Every difference stands
-// in presets.cpp and nowhere else.
+// the authors' experiments and their published library do (SPEC 0 and 8). What differs in their
+// parameters stands in presets.cpp; what else does is marked DEVIATION where it is.
 #pragma once
 
 #include <string_view>
