@@ -11,6 +11,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "tests/support/golden.h"
+#include "tests/support/print.h"
 
 namespace fungi {
 namespace {

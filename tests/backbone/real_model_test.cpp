@@ -12,6 +12,7 @@
 #include "fungi/input/dataset.h"
 #include "tests/support/data.h"
 #include "tests/support/golden.h"
+#include "tests/support/print.h"
 
 namespace fungi {
 namespace {
