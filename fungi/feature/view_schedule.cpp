@@ -56,6 +56,10 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
     p.mean = kImageNetMean, p.std = kImageNetStd;
     p.resize_size = a.input_h * 256 / 224;
   }
+  // DEVIATION: the paper ran CLIP through timm, whose transform is wider than OpenAI's own: crop
+  // 0.9, and 1.0 for patches of 14 (SPEC 3.4). Files of timm's say so themselves.
+  if (preset == Preset::paper && a.family == "clip" && a.dialect != "timm")
+    p.resize_size = a.patch_h == 14 ? a.input_h : size_t(double(a.input_h) / 0.9);
   return p;
 }
 

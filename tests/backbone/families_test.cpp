@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every family against the third-party code that wrote its golden folder
 // (tests/golden/backbone/README.md): embeddings and final tokens within 2e-5, gradients of four
-// layers within 1e-4 of torch autograd, on every instruction set this machine runs.
+// layers within 1e-4 of torch autograd, on every instruction set this machine runs. Folders with
+// masked.npy hide patches; those with token_seed.npy give a gradient at the tokens too.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,6 +11,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "tests/support/golden.h"
+#include "tests/support/print.h"
 
 namespace fungi {
 namespace {
@@ -28,7 +30,8 @@ struct Family {
   fs::path folder;
   nlohmann::json facts;
   golden::Array input;
-  std::vector<float> pixels;
+  std::vector<float> pixels, token_seed;
+  std::vector<uint8_t> hidden;  // patches, [samples, patches]
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> masks;
   std::vector<Inputs::Text> texts;
@@ -39,6 +42,11 @@ struct Family {
     input = array("input");
     if (input.shape.size() > 2) {
       pixels = input.floats();
+      if (fs::exists(folder / "masked.npy")) {
+        const golden::Array masked = array("masked");
+        hidden.assign(masked.values.begin(), masked.values.end());
+      }
+      if (fs::exists(folder / "token_seed.npy")) token_seed = array("token_seed").floats();
       return;
     }
     const golden::Array mask = array("mask");
@@ -80,7 +88,10 @@ struct Family {
 
   Inputs inputs() const {
     if (!texts.empty()) return Inputs::text(texts);
-    return Inputs::images({pixels.data(), input.rows(), pixels.size() / input.rows()});
+    Inputs inputs = Inputs::images({pixels.data(), input.rows(), pixels.size() / input.rows()});
+    if (!hidden.empty())
+      inputs.masked = {hidden.data(), input.rows(), hidden.size() / input.rows()};
+    return inputs;
   }
 };
 
@@ -96,14 +107,22 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
 
   BackboneOptions options{.isa = isa, .precision = Precision::f32};
   options.stated_facts = family.stated_facts();
+  options.tokens = !family.token_seed.empty();
   for (const auto& layer : family.facts.at("layers")) {
     options.layer = layer.get<std::string>();
     const Backbone backbone = Backbone::open(family.checkpoint(), options, pool);
     const Architecture& a = backbone.architecture();
     ASSERT_EQ(a.embedding_width, embedding.cols());
     Workspace workspace;
-    Matrix<float> out(n, a.embedding_width);
-    backbone.forward(family.inputs(), workspace, out);
+    Matrix<float> out(n, a.embedding_width), tokens;
+    View<const float> d_tokens{};
+    if (options.tokens) {
+      tokens = Matrix<float>(n * a.tokens(), a.width);
+      ASSERT_EQ(family.token_seed.size(), tokens.rows() * tokens.cols());
+      d_tokens = {family.token_seed.data(), tokens.rows(), tokens.cols()};
+    }
+    backbone.forward(family.inputs(), workspace, out,
+                     options.tokens ? tokens.view() : View<float>{});
     for (size_t i = 0; i < n; ++i)
       EXPECT_LT(
           golden::relative_error(out.row(i), embedding.values.data() + i * out.cols(), out.cols()),
@@ -111,7 +130,7 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
           << "sample " << i;
 
     LayerGradient g;
-    backbone.backward({gradient_seed.data(), n, a.embedding_width}, workspace, g);
+    backbone.backward({gradient_seed.data(), n, a.embedding_width}, workspace, g, d_tokens);
     const golden::Array expected = family.array("grad_" + options.layer);
     const size_t rows = g.b.cols(), cols = g.a.cols() + (g.bias ? 1 : 0);
     ASSERT_EQ(rows, backbone.layer_outputs());

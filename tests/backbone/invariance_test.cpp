@@ -10,6 +10,7 @@
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/random.h"
 #include "tests/support/golden.h"
+#include "tests/support/print.h"
 
 namespace fungi {
 namespace {
@@ -41,7 +42,7 @@ Result run(const Backbone& backbone, View<const float> pixels, size_t index, Wor
           {g.b.row(first), g.b.row(first) + (last - first) * g.b.cols()}};
 }
 
-class Invariance : public testing::TestWithParam<std::tuple<Isa, Precision, const char*>> {};
+class Invariance : public testing::TestWithParam<std::tuple<Isa, Precision, std::string>> {};
 
 TEST_P(Invariance, SameBytesInAnyBatchAndThread) {
   const auto& [isa, precision, layer] = GetParam();

@@ -7,6 +7,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "tests/support/golden.h"
+#include "tests/support/print.h"
 
 namespace fungi {
 namespace {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support.h"
+#include "tests/support/data.h"
 
 namespace fungi {
 namespace {
@@ -141,10 +142,8 @@ TEST(Checkpoint, ReadsFromManyThreads) {
 }
 
 TEST(Checkpoint, RealWeights) {
-  const std::filesystem::path path =
-      FUNGI_SOURCE_DIR "/../shared/data/weights/deit_tiny_patch16_224.safetensors";
-  if (!std::filesystem::exists(path))
-    GTEST_SKIP() << "needs the real DeiT-tiny weights at " << path;
+  const auto path = test::data_folder() / "weights/deit_tiny_patch16_224.safetensors";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << test::missing_data(path);
   const Checkpoint checkpoint = Checkpoint::open(path);
   EXPECT_EQ(checkpoint.tensors().size(), 152u);
   EXPECT_EQ(checkpoint.find("patch_embed.proj.weight")->shape_text(), "192x3x16x16");

@@ -55,7 +55,7 @@ bool try_variant(std::string_view bytes) {
   }
 }
 
-class Hostile : public ::testing::TestWithParam<const char*> {
+class Hostile : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { largest_request = 0; }
   void TearDown() override { EXPECT_LE(largest_request.load(), kReasonable); }

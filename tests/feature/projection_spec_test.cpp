@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Oracles: SPEC 7.1 (the references' sign matrices) and SPEC 7.3 (a projected gradient).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -31,6 +32,9 @@ struct WholeMatrix {
   size_t rows, length;
   uint64_t ones, ones_in_row_0, hash;
   double y[4], y_last;
+  friend void PrintTo(const WholeMatrix& m, std::ostream* out) {
+    *out << m.rows << "x" << m.length;
+  }
 };
 
 class ReferenceMatrix : public testing::TestWithParam<WholeMatrix> {};
@@ -74,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
         WholeMatrix{
             512, 262144, 67102985, 131069, 0x1d984c6e4d1e87ca, {-941, -719, 793, 1311}, -687},
         WholeMatrix{
-            768, 590592, 226771842, 295306, 0xc8943b0b024751be, {-523, 2073, -3757, -1241}, -189}));
+            768, 590592, 226771842, 295306, 0xc8943b0b024751be, {-523, 2073, -3757, -1241}, -189}),
+    [](const auto& p) { return fmt::format("{}x{}", p.param.rows, p.param.length); });
 
 TEST(Projection, OfTheMiniTransformersKlGradient) {
   const float a[] = {1.35466837f,    -0.267734552f, 0.233711676f,   -0.15212028f,

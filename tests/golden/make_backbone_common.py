@@ -148,10 +148,19 @@ def save(path, array):
     np.save(path, np.ascontiguousarray(array))
 
 
-def write_truth(family, g, inputs, run, layers, facts, extra=None):
+def random_mask(g, patches):
+    """Which patches are hidden: six of the first sample, three of the second, none of the third."""
+    masked = torch.zeros((SAMPLES, patches), dtype=torch.uint8)
+    for i, hidden in enumerate((6, 3)):
+        masked[i, torch.randperm(patches, generator=g)[:hidden]] = 1
+    return masked
+
+
+def write_truth(family, g, inputs, run, layers, facts, extra=None, token_seed=False):
     """run(x, **kw) -> (embedding [b, d], tokens [b, T, width]); inputs: dict, 'input' first.
 
     Writes everything beside the checkpoint, which the caller has put into ROOT/family already.
+    With token_seed the loss also sees the tokens: + sum(token_seed * tokens).
     """
     folder = ROOT / family
     x = inputs["input"]
@@ -169,7 +178,13 @@ def write_truth(family, g, inputs, run, layers, facts, extra=None):
     tokens = torch.cat([r[1] for r in results])
     assert torch.allclose(embedding, whole, rtol=1e-9, atol=1e-11), "batch changes the result"
     seed = torch.randn(embedding.shape, generator=g, dtype=torch.float64).float().double()
-    grads = layer_gradients(lambda i: at(i)[0], layers, seed)
+    if token_seed:
+        at_tokens = torch.randn(tokens.shape, generator=g, dtype=torch.float64).float().double()
+        extra = {**(extra or {}), "token_seed": at_tokens}
+        grads = layer_gradients(lambda i: torch.cat([r.flatten(1) for r in at(i)], 1), layers,
+                                torch.cat([seed, at_tokens.flatten(1)], 1))
+    else:
+        grads = layer_gradients(lambda i: at(i)[0], layers, seed)
     for name, value in inputs.items():
         save(folder / f"{name}.npy", value)
     save(folder / "embedding.npy", embedding)

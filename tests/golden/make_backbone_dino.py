@@ -16,7 +16,8 @@ from make_backbone_common import folder_for, generator, random_images, stand_in,
 stand_in("torchvision")
 import timm  # noqa: E402
 
-from make_backbone_timm import LESS, MIDDLE, build, runner, vit_facts, vit_layers  # noqa: E402
+from make_backbone_timm import (LESS, MIDDLE, build, finish_masked, runner,  # noqa: E402
+                                vit_facts, vit_layers)
 
 
 def shifted_bicubic(table, new, offset=0.1, antialias=False):
@@ -162,6 +163,16 @@ def dinov2_native(family):
                   "hub names at the native size: no interpolation")
 
 
+def dinov2_masked(family):
+    g = generator(family)
+    model = build("vit_small_patch14_dinov2.lvd142m", family, g, **LESS, init_values=0.1)
+    hub = hub_dinov2(native_state(model), model, g)
+    torch.save(hub, folder_for(family) / "model.pth")
+    finish_masked(family, model, g, 16, hub["mask_token"], layer_scale=True,
+                  notes="hub names; patches hidden by masked.npy are the mask_token plus the "
+                        "position; the loss sees the tokens too (token_seed.npy)")
+
+
 def dinov2_larger(family):
     dinov2_family(family, "vit_small_patch14_dinov2.lvd142m", 16, (24, 20), 0.1, False,
                   "hub names; stored grid 4x4, run at 6 rows x 5 columns with the +0.1 rule")
@@ -182,7 +193,8 @@ def dinov2_giant(family):
 
 
 FAMILIES = {f.__name__: f for f in (dino, dino_resized, dino_wide, dino_teacher, dinov2,
-                                    dinov2_native, dinov2_larger, dinov2_registers, dinov2_giant)}
+                                    dinov2_native, dinov2_masked, dinov2_larger,
+                                    dinov2_registers, dinov2_giant)}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or FAMILIES:

@@ -17,7 +17,7 @@ from transformers import (  # noqa: E402
     Dinov2WithRegistersModel, ViTConfig, ViTForImageClassification, ViTModel)
 
 from make_backbone_common import (SAMPLES, folder_for, generator,  # noqa: E402
-                                  random_images, randomise, write_truth)
+                                  random_images, random_mask, randomise, write_truth)
 
 transformers.utils.logging.disable_progress_bar()
 LIBRARY = f"transformers {transformers.__version__}, torch {torch.__version__}"
@@ -141,6 +141,23 @@ def hf_dinov2(family):
                 "names of HF Dinov2Model at the native size", 4)
 
 
+def hf_dinov2_masked(family):
+    g = generator(family)
+    c = Dinov2Config(**BASE, mlp_ratio=2)
+    model = randomise(Dinov2Model(c), g)
+    publish(family, model)
+    model.double()
+
+    def run(x, masked):
+        tokens = model(x, bool_masked_pos=masked.bool()).last_hidden_state
+        return tokens[:, 0], tokens
+    write_truth(family, g, {"input": random_images(g, 16), "masked": random_mask(g, 16)}, run,
+                joint_layers(model, r"encoder\.layer\.{}\."),
+                facts_of(c, (16, 16), "bool_masked_pos = masked.npy: embeddings.mask_token plus the "
+                                      "position; the loss sees the tokens too (token_seed.npy)",
+                         mlp_hidden=32, layer_scale=True), token_seed=True)
+
+
 def hf_dinov2_resized(family):
     dinov2_like(family, Dinov2Config(**{**BASE, "image_size": 28}, mlp_ratio=2), Dinov2Model,
                 (16, 20), "stored grid 7x7, run at 4 rows x 5 columns: HF uses bicubic a=-0.75 to "
@@ -235,8 +252,8 @@ def hf_ast_classifier(family):
 
 
 FAMILIES = {f.__name__: f for f in (hf_vit, hf_vit_classifier, hf_deit_distilled, hf_dinov2,
-                                    hf_dinov2_resized, hf_dinov2_registers, hf_dinov2_giant,
-                                    hf_clip_vision, hf_clip, hf_ast, hf_ast_classifier)}
+                                    hf_dinov2_masked, hf_dinov2_resized, hf_dinov2_registers,
+                                    hf_dinov2_giant, hf_clip_vision, hf_clip, hf_ast, hf_ast_classifier)}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or FAMILIES:

@@ -7,8 +7,8 @@ import sys
 
 import torch
 
-from make_backbone_common import (ROOT, folder_for, generator, random_images, randomise,
-                                  stand_in, write_truth)
+from make_backbone_common import (ROOT, folder_for, generator, random_images, random_mask,
+                                  randomise, stand_in, write_truth)
 
 stand_in("torchvision")
 import timm  # noqa: E402
@@ -49,6 +49,16 @@ def runner(model):
     return run
 
 
+def masked_runner(model, mask_token):
+    """timm's forward, the patches of the mask replaced before the positions are added."""
+    def run(x, masked):
+        patches = model.patch_embed(x)
+        patches = torch.where(masked.bool()[..., None], mask_token.to(patches.dtype), patches)
+        tokens = model.norm(model.blocks(model.norm_pre(model._pos_embed(patches))))
+        return model.forward_head(tokens), tokens
+    return run
+
+
 def vit_facts(model, notes="", **more):
     block = model.blocks[0]
     facts = {"library": LIBRARY, "width": model.embed_dim, "depth": len(model.blocks),
@@ -79,6 +89,17 @@ def publish(family, model, **model_args):
     return folder
 
 
+def finish_masked(family, model, g, size, mask_token, **facts):
+    """As finish, with hidden patches and a gradient at the tokens beside that at the embedding."""
+    model = model.double()
+    images, masked = random_images(g, size), random_mask(g, model.patch_embed.num_patches)
+    run = masked_runner(model, mask_token)
+    whole = [t.detach() for t in runner(model)(images[2:].double())]
+    assert all(torch.equal(x, y) for x, y in zip(whole, run(images[2:].double(), masked[2:])))
+    write_truth(family, g, {"input": images, "masked": masked}, run, vit_layers(model),
+                vit_facts(model, input_size=[size, size], **facts), token_seed=True)
+
+
 def finish(family, model, g, size, layers=vit_layers, **facts):
     model = model.double()
     images = random_images(g, size)
@@ -102,6 +123,15 @@ def timm_vit_head(family):
            notes="the file also has a classifier head.{weight,bias} [5, 16]; the embedding is "
                  "taken "
                  "before it")
+
+
+def timm_vit_masked(family):
+    g = generator(family)
+    model = build("vit_base_patch16_224", family, g, **LESS)
+    publish(family, model, **LESS)
+    finish_masked(family, model, g, 16, torch.zeros(1, 1, 16),
+                  notes="patches hidden by masked.npy; no mask token: zeros plus the position; the "
+                        "loss sees the tokens too (token_seed.npy)")
 
 
 def reload(family, name, **kwargs):

@@ -7,6 +7,7 @@
 
 #include "fungi/base/error.h"
 #include "tests/input/scratch.h"
+#include "tests/support/data.h"
 
 namespace fungi {
 namespace {
@@ -53,8 +54,8 @@ TEST(Image, EveryKindAsPillow) {
 }
 
 TEST(Image, RealPhotographsAsPillow) {
-  const fs::path data = fs::path(FUNGI_SOURCE_DIR) / "../shared/data";
-  if (!fs::exists(data / "images")) GTEST_SKIP() << "needs real photographs in " << data;
+  const fs::path data = test::data_folder();
+  if (!fs::exists(data / "images")) GTEST_SKIP() << test::missing_data(data / "images");
   const auto cases = testing::golden_json("input/real.json");
   ASSERT_EQ(cases.size(), 40u);
   for (const auto& expected : cases) {

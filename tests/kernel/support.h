@@ -16,6 +16,7 @@
 
 #include "fungi/kernel/kernel.h"
 #include "fungi/kernel/tables.h"
+#include "tests/support/print.h"
 
 namespace fungi::kernel {
 

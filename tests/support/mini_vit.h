@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -128,10 +129,17 @@ Rows<T> block(const Rows<T>& x, const Block& b, const std::vector<T>& proj,
   return out;
 }
 
+// Patches that the model does not see: `token` (nothing: zeros) stands for them.
+struct Hidden {
+  std::vector<uint8_t> patches = std::vector<uint8_t>(Model::tokens - 1, 0);
+  Vector token = {};
+};
+
 // All final-norm tokens; `proj`/`proj_bias` replace those of the last block.
 template <class T>
 Rows<T> run(const Model& m, const Vector& image, const std::vector<T>& proj,
-            const std::vector<T>& proj_bias, std::vector<T>* context = nullptr) {
+            const std::vector<T>& proj_bias, std::vector<T>* context = nullptr,
+            const Hidden& hidden = {}) {
   Rows<T> x{widen<T>(m.cls)};
   for (size_t p = 0; p < 4; ++p) {
     std::vector<T> pixels;
@@ -139,7 +147,10 @@ Rows<T> run(const Model& m, const Vector& image, const std::vector<T>& proj,
       for (size_t y = 0; y < 4; ++y)
         for (size_t k = 0; k < 4; ++k)
           pixels.push_back(image[c * 64 + (p / 2 * 4 + y) * 8 + p % 2 * 4 + k]);
-    x.push_back(affine(pixels, widen<T>(m.patch), widen<T>(m.patch_bias)));
+    if (!hidden.patches[p])
+      x.push_back(affine(pixels, widen<T>(m.patch), widen<T>(m.patch_bias)));
+    else
+      x.push_back(hidden.token.empty() ? std::vector<T>(Model::d, T(0)) : widen<T>(hidden.token));
   }
   for (size_t i = 0; i < x.size(); ++i)
     for (size_t k = 0; k < Model::d; ++k) x[i][k] += m.pos[i * Model::d + k];
@@ -153,12 +164,13 @@ Rows<T> run(const Model& m, const Vector& image, const std::vector<T>& proj,
 // The same model as weights for the encoder.
 class Tensors : public TensorSource {
  public:
-  explicit Tensors(const Model& m) {
+  explicit Tensors(const Model& m, const Vector& mask_token = {}) {
     all_ = {{"patch_embed.weight", m.patch},
             {"patch_embed.bias", m.patch_bias},
             {"prefix", m.cls},
             {"norm.weight", m.gamma},
             {"norm.bias", m.beta}};
+    if (!mask_token.empty()) all_["mask_token"] = mask_token;
     all_["pos_prefix"] = {m.pos.begin(), m.pos.begin() + 8};
     all_["pos_patches"] = {m.pos.begin() + 8, m.pos.end()};
     for (int i = 0; i < 2; ++i) {
