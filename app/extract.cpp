@@ -84,31 +84,6 @@ ExtractorOptions extractor_options(const Arguments& a) {
   return o;
 }
 
-// State goes into the store before the first shard, so that a resumed run and --like use the same.
-// False: stopped before it was there.
-bool settle_state(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
-                  const std::atomic<bool>& stop, const Arguments& a) {
-  std::vector<NamedMatrix> stored;
-  for (const std::string& name : writer.state_names()) stored.push_back({name, writer.state(name)});
-  // A store keeps the state it began with: what --given says otherwise is refused, not ignored.
-  const std::vector<NamedMatrix> begun = extractor.state();
-  for (const NamedMatrix& given : read_given(a.given)) {
-    std::string name = given.name;
-    std::replace(name.begin(), name.end(), '.', '-');
-    for (const NamedMatrix& m : begun)
-      if (m.name == name && writer.has_state(name)) writer.put_state(name, m.values);
-  }
-  if (!stored.empty()) extractor.restore(stored);
-  if (!extractor.ready()) {
-    Progress progress("support", a.quiet || a.json, &stop, "stopping after the samples at hand");
-    const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
-    if (!extractor.fit(dataset, update, &stop)) return false;
-  }
-  for (const NamedMatrix& m : extractor.state())
-    if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
-  return true;
-}
-
 void print_stages(const Stages& stages) {
   double total = 0;
   for (const auto& row : stages.rows()) total += row.own;
@@ -134,9 +109,13 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
                 const std::vector<StoreSample>& samples, Notes& notes, const Arguments& a) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   Outcome outcome;
-  if (!settle_state(extractor, writer, dataset, stop, a)) {
-    outcome.totals.samples = outcome.totals.missing = samples.size();
-    return outcome;
+  {
+    Progress progress("support", a.quiet || a.json, &stop, "stopping after the samples at hand");
+    const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
+    if (!extractor.settle(writer, dataset, update, &stop)) {
+      outcome.totals.samples = outcome.totals.missing = samples.size();
+      return outcome;
+    }
   }
   const std::vector<std::string> early = extractor.notes();
   for (const std::string& note : early) notes.add(note);

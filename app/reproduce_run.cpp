@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "app/features.h"
@@ -51,23 +52,22 @@ struct Job {
     Extractor extractor(backbone, std::move(o), pool);
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
-    std::vector<NamedMatrix> stored;
-    for (const std::string& state : writer.state_names())
-      stored.push_back({state, writer.state(state)});
-    if (!stored.empty()) extractor.restore(stored);
     const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
-    if (!extractor.ready()) {
-      Progress progress(what + " support", options.quiet);
-      extractor.fit(*dataset, [&](size_t done, size_t total) { progress.update(done, total); });
-    }
+    std::optional<Progress> support, progress;  // each with a line and a clock of its own
+    ExtractRun run;
+    run.support_progress = [&](size_t done, size_t total) {
+      if (!support) support.emplace(what + " support", options.quiet);
+      support->update(done, total);
+    };
+    run.progress = [&](const ExtractProgress& p) {
+      support.reset();
+      if (!progress) progress.emplace(what, options.quiet);
+      progress->update(p.done, p.total, p.failed);
+    };
+    extract_to_store(extractor, *dataset, writer, run);
+    progress.reset();
     for (const std::string& note : extractor.notes())
       notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
-    for (const NamedMatrix& m : extractor.state())
-      if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
-    Progress progress(what, options.quiet);
-    ExtractRun run;
-    run.progress = [&](const ExtractProgress& p) { progress.update(p.done, p.total, p.failed); };
-    extract_to_store(extractor, *dataset, writer, run);
     return Store::open(folder);
   }
 

@@ -4,8 +4,8 @@
 // features depend on the settings, the seed, its id and its bytes alone.
 //
 //   Extractor extractor(backbone, {.objectives = {"kl", "dino"}}, pool);
-//   extractor.fit(train);  // negatives and clusters, where an objective wants them
-//   extract_to_store(extractor, train, writer);  // or extract() for a few samples in memory
+//   StoreWriter writer("train", extractor.spec());
+//   extract_to_store(extractor, train, writer);  // or fit() and extract() for samples in memory
 #pragma once
 
 #include <atomic>
@@ -67,6 +67,13 @@ class Extractor {
            const std::atomic<bool>* stop = nullptr);
   std::vector<NamedMatrix> state() const;  // "<objective>-<name>"
   void restore(const std::vector<NamedMatrix>& state);
+  // The objectives' state agreed upon with a store, before its plan(): what the store has (from an
+  // earlier run, or from StoreOptions::like) is taken, what is missing is found by fit(), and all
+  // of it is put into the store. So a store keeps the state it began with, also when its data set
+  // has grown; Error where options.given or restore() said otherwise. False: stopped, as fit().
+  bool settle(StoreWriter& writer, const Dataset& support,
+              const std::function<void(size_t, size_t)>& progress = {},
+              const std::atomic<bool>* stop = nullptr);
 
   // Everything that decides about the features, for a store's manifest.
   StoreSpec spec() const;
@@ -91,6 +98,7 @@ struct ExtractProgress {
 
 struct ExtractRun {
   std::function<void(const ExtractProgress&)> progress;  // from any thread, one call at a time
+  std::function<void(size_t, size_t)> support_progress;  // of Extractor::settle(), comes before
   // Each failure that was recorded, with the sample's id.
   std::function<void(const std::string&, const StoreFailure&)> failure;
   const std::atomic<bool>* stop =
@@ -98,11 +106,12 @@ struct ExtractRun {
   bool strict = false;  // the first failure is an Error, after its shard is saved
 };
 
-// Computes what the writer's plan still wants. The result says whether all is there.
+// Settles the state with the store, then computes what the writer's plan still wants: called
+// again, it goes on where it was stopped. The result says whether all is there.
 StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                              const ExtractRun& run = {});
 
-// The same for the samples a plan() lists; for callers that looked at the plan first.
+// The second half of it, for callers that settled the state and looked at the plan themselves.
 StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                      const std::vector<StoreWork>& plan, const ExtractRun& run = {});
 

@@ -198,7 +198,8 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
     if (std::none_of(record.state.begin(), record.state.end(),
                      [&](const NamedMatrix& s) { return s.name == m.name; }))
       fail(fmt::format("the state '{}' that the rows were made with is not there", m.name),
-           record.place, "extract again; a program of yours must call StoreWriter::put_state");
+           record.place,
+           "extract again; a program of yours must call extract_to_store() or Extractor::settle()");
   if (!extractor.ready())
     fail("the negatives or clusters that the rows were made with are not there", record.place,
          "extract again");
