@@ -15,6 +15,7 @@
 #include "app/cli.h"
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/random.h"
+#include "fungi/feature/extractor.h"
 
 namespace fungi::app {
 namespace {
@@ -126,8 +127,7 @@ int run(const Arguments& args) {
   const std::vector<std::string> objectives = objective_list(args.objectives);
   const bool backward = !objectives.empty();
   const bool features = whole_features(args.objectives);
-  BackboneOptions options = args.model.backbone();
-  if (!backward) options.layer = "none";
+  const BackboneOptions options = backbone_for(objectives, Preset::native, args.model.backbone());
   Pool pool(args.model.thread_count());
   const auto start = std::chrono::steady_clock::now();
   const bool file = std::filesystem::exists(args.model.model);
@@ -206,7 +206,8 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self->add_option("--objectives", args->objectives,
                    "none: the embedding alone; kl: with the backward to the layer; others, as for "
                    "extract: the whole features of random pictures")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(objective_specification());
   self->add_option("--seconds", args->seconds, "How long to measure")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 600.0));

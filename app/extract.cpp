@@ -194,11 +194,8 @@ int run(const Arguments& a) {
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
   Pool pool(a.model.thread_count());
-  BackboneOptions options = a.model.backbone();
-  const std::vector<std::string> objectives = objective_list(a.objectives);
-  if (objectives.empty()) options.layer = "none";
-  for (const std::string& o : objectives) options.tokens |= o.starts_with("ibot");
-  options.mha_input_as_activation = parse_preset(a.preset) == Preset::paper;
+  BackboneOptions options =
+      backbone_for(objective_list(a.objectives), parse_preset(a.preset), a.model.backbone());
   if (!options.precision) options.precision = stored_precision(a);
   const Backbone backbone = Backbone::open(a.model.model, options, pool);
   Extractor extractor(backbone, extractor_options(a), pool);

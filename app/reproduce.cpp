@@ -7,6 +7,7 @@
 
 #include "app/features.h"
 #include "app/reproduce_run.h"
+#include "fungi/feature/extractor.h"
 
 namespace fungi::app {
 namespace {
@@ -70,8 +71,8 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           BackboneOptions o;
           if (a.precision != "auto") o.precision = parse_precision(a.precision);
           o.stated_facts = facts.facts;
-          o.mha_input_as_activation = a.run.preset == Preset::paper;
-          backbone.emplace(Backbone::open(path, o, pool));
+          backbone.emplace(Backbone::open(
+              path, backbone_for(objectives_of(table), a.run.preset, std::move(o)), pool));
           if (const Architecture& found_one = backbone->architecture();
               found_one.width != facts.width || found_one.patch_h != facts.patch)
             findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}",

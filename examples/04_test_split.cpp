@@ -17,12 +17,13 @@ int main(int argc, char** argv) try {
     const std::string fact = argv[i];
     options.stated_facts[fact.substr(0, fact.find('='))] = fact.substr(fact.find('=') + 1);
   }
+  fungi::ExtractorOptions extract;
+  extract.objectives = {"kl", "simclr:negatives=16"};
+  options = fungi::backbone_for(extract.objectives, extract.preset, options);
   const auto backbone = fungi::Backbone::open(argv[1], options, pool);
   const std::filesystem::path output = argv[4];
   std::filesystem::create_directories(output);
   const auto train = fungi::open_dataset(argv[2]), test = fungi::open_dataset(argv[3]);
-  fungi::ExtractorOptions extract;
-  extract.objectives = {"kl", "simclr:negatives=16"};
   fungi::Extractor extractor(backbone, std::move(extract), pool);
 
   fungi::StoreWriter train_writer(output / "train", extractor.spec());

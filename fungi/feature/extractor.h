@@ -3,7 +3,9 @@
 // projection; extractor.cpp is the only place that knows the whole order (SPEC 1.2). A sample's
 // features depend on the settings, the seed, its id and its bytes alone.
 //
-//   Extractor extractor(backbone, {.objectives = {"kl", "dino"}}, pool);
+//   const Backbone backbone = Backbone::open(file, backbone_for({"kl", "ibot"}, Preset::native),
+//                                            pool);
+//   Extractor extractor(backbone, {.objectives = {"kl", "ibot"}}, pool);
 //   StoreWriter writer("train", extractor.spec());
 //   extract_to_store(extractor, train, writer);  // or fit() and extract() for samples in memory
 #pragma once
@@ -43,6 +45,13 @@ struct ExtractorOptions {
   // Heads of the user's own and the like, by objective: "<objective>-<name>" as in state().
   std::vector<NamedMatrix> given;
 };
+
+// How to open a backbone for these objectives: with patch tokens where one looks at them, without
+// a layer where there are none, and with the layer's input that the preset means. The rest stays as
+// it is in `options`. An Error names an objective that there is not; one of your own that wants
+// tokens needs BackboneOptions::tokens.
+BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset preset,
+                             BackboneOptions options = {});
 
 class Extractor {
  public:

@@ -58,6 +58,22 @@ std::string specification(const std::string& name, const json& parameters) {
   return text;
 }
 
+// The specifications of all objectives.
+std::vector<std::string> specifications(const ExtractionRecord& record, const json& settings) {
+  std::vector<std::string> list;
+  const std::vector<std::string> ours = fungi::objective_names();
+  for (const std::string& name : objective_names(record.manifest)) {
+    if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
+      fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
+                       name),
+           record.place,
+           "build the Extractor in the program that has it, and give it the store's state with "
+           "restore()");
+    list.push_back(specification(name, settings.at("objectives").at(name)));
+  }
+  return list;
+}
+
 // The picture files of a query. The same file may come twice: ids only name random draws here.
 class QueryFiles final : public Dataset {
  public:
@@ -97,9 +113,10 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
   return from_settings(record, [&](const json& settings) {
     BackboneOptions o;
     o.precision = parse_precision(record.manifest.spec.precision, record.place);
-    const std::vector<std::string> objectives = objective_names(record.manifest);
-    o.layer = objectives.empty() ? "none" : settings.at("layer").get<std::string>();
-    for (const std::string& name : objectives) o.tokens |= kind_of(name) == "ibot";
+    const std::vector<std::string> objectives = specifications(record, settings);
+    if (!objectives.empty()) o.layer = settings.at("layer").get<std::string>();
+    o = backbone_for(objectives, parse_preset(settings.at("preset").get<std::string>()),
+                     std::move(o));
     o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
     if (settings.contains("stated"))
       for (const auto& [key, value] : settings.at("stated").items())
@@ -111,17 +128,7 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
 ExtractorOptions extractor_options(const ExtractionRecord& record) {
   return from_settings(record, [&](const json& settings) {
     ExtractorOptions o;
-    o.objectives.clear();
-    const std::vector<std::string> ours = fungi::objective_names();
-    for (const std::string& name : objective_names(record.manifest)) {
-      if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
-        fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
-                         name),
-             record.place,
-             "build the Extractor in the program that has it, and give it the store's state with "
-             "restore()");
-      o.objectives.push_back(specification(name, settings.at("objectives").at(name)));
-    }
+    o.objectives = specifications(record, settings);
     o.preset = parse_preset(settings.at("preset").get<std::string>());
     o.seed = settings.at("seed").get<uint64_t>();
     o.decode.exif_orientation = settings.at("exif_orientation").get<bool>();

@@ -104,7 +104,8 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
 
 TEST(CommandLine, BenchPrintsOneObject) {
   for (const char* objectives :
-       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2"}) {
+       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2",
+        "ibot:width=16,local_crops=1"}) {
     const Outcome o =
         run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") +
                   objectives);
@@ -117,6 +118,7 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_GT(json["share_of_peak"], 0);
   }
   EXPECT_EQ(run_fungi("bench -m vit_enormous").status, 1);
+  EXPECT_EQ(run_fungi("bench -m vit_tiny_patch16_224 --objectives klein").status, 2);
   for (const char* command : {"bench -m vit_tiny_patch16_224 --objectives none kl",
                               "extract data -m model -o store --objectives kl none"}) {
     const Outcome both = run_fungi(command);
