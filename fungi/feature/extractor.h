@@ -20,6 +20,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "fungi/feature/projection.h"
+#include "fungi/feature/store.h"
 #include "fungi/feature/store_writer.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/objective.h"
@@ -123,6 +124,12 @@ StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, Store
 // The second half of it, for callers that settled the state and looked at the plan themselves.
 StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                      const std::vector<StoreWork>& plan, const ExtractRun& run = {});
+
+// Without a store: the features of all samples as Store::load() gives them, without kept factors.
+// Samples that cannot be used are no rows; `failures` says which (by number in the data set) and
+// why. The extractor must be ready.
+FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
+                             std::vector<StoreFailure>* failures = nullptr);
 
 std::vector<StoreSample> store_samples(const Dataset& dataset);
 

@@ -82,6 +82,24 @@ TEST_F(ExtractRunTest, ASecondSplitFollowsTheFirst) {
   EXPECT_TRUE(test::same(negatives("train"), negatives("test")));
 }
 
+TEST_F(ExtractRunTest, InMemoryAsInAStoreAndBrokenPicturesAreNoRows) {
+  const Pictures data(7, true);
+  EXPECT_EQ(run("s", data).failed, 1u);
+  const FeatureSet stored = Store::open(folder_ / "s").load();
+  Extractor extractor(backbone_, simclr(), pool_);
+  extractor.fit(data);
+  std::vector<StoreFailure> failures;
+  const FeatureSet set = extract_to_memory(extractor, data, &failures);
+  EXPECT_EQ(set.ids, stored.ids);
+  EXPECT_EQ(set.ids.size(), 6u);
+  EXPECT_EQ(set.labels, stored.labels);
+  EXPECT_EQ(set.classes, stored.classes);
+  EXPECT_TRUE(test::same(set.features, stored.features));
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].position, 3u);
+  EXPECT_EQ(failures[0].reason, "the file is broken");
+}
+
 TEST_F(ExtractRunTest, StateOfTheUsersOwnIsNotIgnored) {
   const Pictures data(6);
   ASSERT_TRUE(run("s", data).complete);
