@@ -70,9 +70,10 @@ void require_finite(View<const float> values, const std::string& name, const std
              file, "mend the array: every feature would depend on it");
 }
 
-void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
-  verb.add_option("-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)")
-      ->required();
+CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
+  CLI::Option* option = verb.add_option(
+      "-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)");
+  option->required();
   if (layer_option)
     verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
   verb.add_option("--precision", precision,
@@ -85,6 +86,7 @@ void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
   verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1024u));
+  return option;
 }
 
 BackboneOptions ModelOptions::backbone() const {

@@ -37,7 +37,7 @@ struct ModelOptions {
   std::vector<std::string> facts;  // key=value
   unsigned threads = 0;            // 0 = physical cores
 
-  void add_to(CLI::App& verb, bool layer_option);
+  CLI::Option* add_to(CLI::App& verb, bool layer_option);  // the answer: -m, which is required
   BackboneOptions backbone() const;
   unsigned thread_count() const;
 };

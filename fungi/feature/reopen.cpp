@@ -164,6 +164,24 @@ std::string query_id(const fs::path& file, const KnowsId& known) {
   return file.string();
 }
 
+// Before anything is built of it: another architecture would fail in ways that do not name the
+// reason.
+void require_same_model(const ExtractionRecord& record, const fs::path& model) {
+  const StoreSpec& spec = record.manifest.spec;
+  if (spec.model_sha256.empty())
+    fail("the rows were made with weights that came from no file", record.place,
+         "build the Extractor in the program that has them, and use restore()");
+  std::error_code ignored;  // then it is not there for us
+  if (!fs::exists(model, ignored))
+    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
+                     record.place, spec.model_sha256),
+         model.string(), "say where it is with -m");
+  if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
+    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
+                     record.place, spec.model_sha256, found),
+         model.string(), "say with -m where the model of the rows is");
+}
+
 struct Reopened::State {
   Backbone backbone;
   Extractor extractor;
@@ -177,9 +195,6 @@ struct Reopened::State {
 
 Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options) {
   const StoreSpec& spec = record.manifest.spec;
-  if (spec.model_sha256.empty())
-    fail("the rows were made with weights that came from no file", record.place,
-         "build the Extractor in the program that has them, and use restore()");
   ExtractorOptions own = extractor_options(record);
   if (own.projection == ProjectionKind::matrix) {
     if (options.projection_matrix.empty())
@@ -188,17 +203,7 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
     own.projection_matrix = std::move(options.projection_matrix);
   }
   const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
-  std::error_code ignored;  // then it is not there for us
-  if (!fs::exists(model, ignored))
-    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
-                     record.place, spec.model_sha256),
-         model.string(), "say where it is with -m");
-  // Before anything is built of it: another architecture would fail in ways that do not name the
-  // reason.
-  if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
-    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
-                     record.place, spec.model_sha256, found),
-         model.string(), "say with -m where the model of the rows is");
+  require_same_model(record, model);
   state_ = std::make_unique<State>(model, record, std::move(own), pool);
   Extractor& extractor = state_->extractor;
   for (const NamedMatrix& m : extractor.state())
