@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "fungi/checkpoint/checkpoint.h"
@@ -73,7 +74,7 @@ void require_finite(View<const float> values, const std::string& name, const std
 CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
   CLI::Option* option = verb.add_option(
       "-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)");
-  option->required();
+  option->required()->type_name("MODEL");
   if (layer_option)
     verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
   verb.add_option("--precision", precision,
@@ -118,6 +119,13 @@ CLI::Validator objective_specification() {
       if (text != "none") make_objective(text, {.embedding_width = 1, .token_width = 1});
       return std::string();
     } catch (const Error& e) {
+      // A list of objectives takes every word that follows it.
+      std::error_code ignored;  // then it is no path
+      if (std::filesystem::exists(text, ignored))
+        return fmt::format(
+            "'{}' is no objective but a file or folder: put the data set before the "
+            "options",
+            text);
       return std::string(e.what());
     }
   };

@@ -16,7 +16,9 @@ void ExtractArguments::add_to(CLI::App& verb) {
           "Folder of classes, flat folder, list (.csv .tsv .jsonl), tar shards, CIFAR or IDX files")
       ->required();
   CLI::Option* model_option = model.add_to(verb, true);
-  verb.add_option("-o,--output", store, "The store: a folder, made if needed")->required();
+  verb.add_option("-o,--output", store, "The store: a folder, made if needed")
+      ->required()
+      ->type_name("STORE");
   verb.add_option(
           "--objectives", objectives,
           "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")

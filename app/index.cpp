@@ -88,7 +88,8 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Store to be searched")->required();
   self->add_option("-o,--output", a->out, "The index: a folder; an older index there is replaced")
-      ->required();
+      ->required()
+      ->type_name("INDEX");
   self->add_option("--kind", a->kind, "exact, hnsw (a graph) or ivf (lists around centres)")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "hnsw", "ivf"}));

@@ -109,7 +109,8 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
   self->add_option("-o,--output", a->out,
                    "Folder for the PCA and one .npy per store, named after it; an older one is "
                    "replaced")
-      ->required();
+      ->required()
+      ->type_name("FOLDER");
   auto* features = self->add_option("--features", a->features,
                                     "Blocks joined with +, e.g. embedding+kl; default: all");
   auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")

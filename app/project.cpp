@@ -67,7 +67,9 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
       "Project the gradients of a store anew, from the factors that extract --keep-factors stored");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->from, "Store extracted with --keep-factors")->required();
-  self->add_option("-o,--output", a->store, "The new store: a folder, made if needed")->required();
+  self->add_option("-o,--output", a->store, "The new store: a folder, made if needed")
+      ->required()
+      ->type_name("STORE");
   a->projection.add_to(*self);
   auto* given = self->add_option(
       "--given", a->given,

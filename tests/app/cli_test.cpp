@@ -102,6 +102,22 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(CommandLine, UsageHasTheWordsInTheirOrder) {
+  for (const auto& [verb, usage] : {std::pair<std::string, std::string>{"", "fungi VERB [OPTIONS]"},
+                                    {"extract", "fungi extract DATA -m MODEL -o STORE [OPTIONS]"},
+                                    {"project", "fungi project STORE -o STORE [OPTIONS]"},
+                                    {"knn", "fungi knn TRAIN TEST [OPTIONS]"},
+                                    {"pca", "fungi pca STORES... -o FOLDER [OPTIONS]"},
+                                    {"reproduce", "fungi reproduce [TABLE] [OPTIONS]"}})
+    EXPECT_NE(run_fungi(verb + " --help").out.find("Usage: " + usage + "\n"), std::string::npos)
+        << run_fungi(verb + " --help").out;
+  const test::TemporaryFolder folder;
+  const Outcome late =
+      run_fungi("extract -m w --objectives kl " + folder.path().string() + " -o s");
+  EXPECT_EQ(late.status, 2);
+  EXPECT_NE(late.err.find("put the data set before the options"), std::string::npos) << late.err;
+}
+
 TEST(CommandLine, BenchPrintsOneObject) {
   for (const char* objectives :
        {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2",
