@@ -202,7 +202,12 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand(
       "bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
   auto args = std::make_shared<Arguments>();
-  args->model.add_to(*self, true);
+  args->model.add_to(*self, true)
+      ->description(
+          "Checkpoint file or folder, or random weights by name: vit_SIZE_patchN_PIXELS or "
+          "deit_SIZE_patchN_PIXELS (tiny, small, base, large, huge), dino_vitXN (t, s, b, l, g), "
+          "dinov2_vitX14 (s, b, l), e.g. vit_base_patch16_224, dino_vits8, dinov2_vitl14");
+  self->footer(objective_parameters());
   self->add_option("--objectives", args->objectives,
                    "none: the embedding alone; kl: with the backward to the layer; others, as for "
                    "extract: the whole features of random pictures")

@@ -132,6 +132,33 @@ CLI::Validator objective_specification() {
   return CLI::Validator(check, "");
 }
 
+std::string objective_parameters() {
+  const auto text = [](const Parameter& p) {
+    return std::visit([](const auto& v) { return fmt::format("{}", v); }, p.value);
+  };
+  std::string out =
+      "Parameters of objectives, given as simclr:negatives=64,width=96 (docs/cli.md says what they "
+      "mean):\n";
+  constexpr size_t kIndent = 13, kWidth = 100;
+  for (const std::string& name : objective_names()) {
+    std::string line = fmt::format("  {:<{}}", name, kIndent - 2);
+    const std::vector<Parameter> native = default_parameters(name, Preset::native);
+    for (size_t i = 0; i < native.size(); ++i) {
+      std::string word = " " + native[i].name + "=" + text(native[i]), others;
+      for (const Preset preset : {Preset::paper, Preset::lib})
+        if (const std::string other = text(default_parameters(name, preset)[i]);
+            other != text(native[i]))
+          others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(preset), other);
+      if (!others.empty()) word += " (" + others + ")";
+      if (i + 1 < native.size()) word += ",";
+      if (line.size() + word.size() > kWidth) out += line + "\n", line = std::string(kIndent, ' ');
+      line += word;
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
 CLI::Validator metric_name() { return CLI::IsMember({"euclidean", "inner_product", "cosine"}); }
 
 CLI::Validator at_least_one() {

@@ -67,6 +67,9 @@ std::vector<std::string> objective_list(const std::vector<std::string>& given);
 // A specification of --objectives, or none; the names and parameters are checked.
 CLI::Validator objective_specification();
 
+// The parameters of all objectives with their values, as the end of a help text.
+std::string objective_parameters();
+
 // What --metric may be.
 CLI::Validator metric_name();
 

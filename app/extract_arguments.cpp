@@ -61,6 +61,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_flag("--dry-run", dry_run, "Check everything, write nothing");
   verb.add_flag("-q,--quiet", quiet, "No progress, no notes");
   verb.add_flag("--json", json, "Print JSON");
+  verb.footer(objective_parameters());
   verb.final_callback([this, &verb] {
     follow(verb);
     objective_list(objectives);

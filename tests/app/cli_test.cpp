@@ -118,6 +118,18 @@ TEST(CommandLine, UsageHasTheWordsInTheirOrder) {
   EXPECT_NE(late.err.find("put the data set before the options"), std::string::npos) << late.err;
 }
 
+TEST(CommandLine, HelpShowsParametersAndNames) {
+  for (const char* verb : {"extract", "bench"}) {
+    const std::string help = run_fungi(std::string(verb) + " --help").out;
+    for (const std::string& name : objective_names())
+      for (const Parameter& p : default_parameters(name, Preset::native))
+        EXPECT_NE(help.find(" " + p.name + "="), std::string::npos) << verb << " " << p.name;
+    EXPECT_NE(help.find("temperature=15 (lib 1), width=768"), std::string::npos) << help;
+  }
+  for (const char* name : {"vit_base_patch16_224", "dino_vits8", "dinov2_vitl14"})
+    EXPECT_NE(run_fungi("bench --help").out.find(name), std::string::npos) << name;
+}
+
 TEST(CommandLine, BenchPrintsOneObject) {
   for (const char* objectives :
        {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2",
