@@ -31,7 +31,7 @@ size_t distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-// The verb or option that a word is nearest to; empty: none is near.
+// The verb that a word is nearest to, or the option, if it has a dash; empty: none is near.
 std::string suggestion(const CLI::App& app, const std::string& word) {
   std::string best;
   size_t best_distance = 3;  // further away is no help
@@ -40,8 +40,9 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
       best = candidate, best_distance = d;
   };
   for (const CLI::App* verb : app.get_subcommands(nullptr)) {
-    consider(verb->get_name());
-    if (verb->parsed())
+    if (!word.starts_with('-'))
+      consider(verb->get_name());
+    else if (verb->parsed())
       for (const CLI::Option* option : verb->get_options())
         for (const std::string& name : option->get_lnames()) consider("--" + name);
   }

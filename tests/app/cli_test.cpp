@@ -43,6 +43,10 @@ TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
     EXPECT_NE(misspelt.err.find("no option '--modle'. Did you mean '--model'?"), std::string::npos)
         << misspelt.err;
   }
+  const Outcome dash = run_fungi("kmeans store -k 3");
+  EXPECT_EQ(dash.status, 2);
+  EXPECT_NE(dash.err.find("no option '-k'"), std::string::npos) << dash.err;
+  EXPECT_EQ(dash.err.find("Did you mean"), std::string::npos) << dash.err;
   for (const char* words : {"extract pictures -o store", "extract -o store -- pictures"}) {
     const Outcome missing = run_fungi(words);
     EXPECT_EQ(missing.status, 2);
