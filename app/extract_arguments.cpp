@@ -64,7 +64,11 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.footer(objective_parameters());
   verb.final_callback([this, &verb] {
     follow(verb);
-    objective_list(objectives);
+    if (objective_list(objectives).empty())
+      for (const char* option : {"--projection", "--projection-dim", "--layer", "--keep-factors"})
+        if (verb.get_option(option)->count() > 0)
+          throw CLI::ValidationError(
+              option, "is about gradients, of which --objectives none has none: leave it out");
     if (factors && storage == "float16")
       throw CLI::ValidationError("--keep-factors",
                                  "small gradients do not survive --storage float16, and nothing "
