@@ -170,6 +170,21 @@ CLI::Validator at_least_one() {
   return CLI::Validator(check, "COUNT");
 }
 
+void VotersOption::add_to(CLI::App& verb) {
+  option =
+      verb.add_option("-k", k, "Neighbours that vote; without -k fewer where there are fewer rows")
+          ->capture_default_str()
+          ->check(at_least_one());
+}
+
+size_t VotersOption::among(size_t training_rows) const {
+  if (k <= training_rows || training_rows == 0 || option->count() > 0) return k;
+  say("note: {} training rows are fewer than the usual {} neighbours: all of them vote; -k says "
+      "otherwise\n",
+      training_rows, k);
+  return training_rows;
+}
+
 bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }
 
 std::string shown(std::string_view text, bool lines) {

@@ -76,6 +76,16 @@ CLI::Validator metric_name();
 // Checks a count: the parser's own check for positive numbers answers with a range of 300 digits.
 CLI::Validator at_least_one();
 
+// -k of verbs whose neighbours vote: the default gives way to fewer training rows, with a note; a
+// number that was given does not.
+struct VotersOption {
+  size_t k = 20;
+  const CLI::Option* option = nullptr;
+
+  void add_to(CLI::App& verb);
+  size_t among(size_t training_rows) const;
+};
+
 bool is_terminal(int descriptor);
 
 // Everything for stderr goes through this: a message that cannot be shown (the disk of a log is

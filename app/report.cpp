@@ -15,6 +15,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
     ReportOptions report;
+    VotersOption voters;
     uint64_t memory = 0;
     unsigned threads = 0;
   };
@@ -31,9 +32,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   of_train->needs(of_test);
   self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
       ->capture_default_str();
-  self->add_option("-k", a->report.k, "Neighbours that vote")
-      ->capture_default_str()
-      ->check(at_least_one());
+  a->voters.add_to(*self);
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
       ->capture_default_str();
@@ -54,6 +53,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
         !std::filesystem::is_regular_file(a->out, unknown))
       fail("expected a file, found a folder or a device", a->out, "give the name of the page");
     { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not
+    a->report.k = a->voters.among(train.rows());
     if (a->memory) a->report.memory_limit = a->memory;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
