@@ -128,7 +128,7 @@ int run(const Arguments& args) {
   const bool backward = !objectives.empty();
   const bool features = whole_features(args.objectives);
   const BackboneOptions options = backbone_for(objectives, Preset::native, args.model.backbone());
-  Pool pool(args.model.thread_count());
+  Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
   const bool file = std::filesystem::exists(args.model.model);
   const Backbone backbone =

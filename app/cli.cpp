@@ -71,6 +71,12 @@ void require_finite(View<const float> values, const std::string& name, const std
              file, "mend the array: every feature would depend on it");
 }
 
+void ThreadsOption::add_to(CLI::App& verb) {
+  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
+}
+
 CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
   CLI::Option* option = verb.add_option(
       "-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)");
@@ -84,9 +90,7 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
   verb.add_option("--set", facts,
                   "State a fact the file does not hold, key=value (heads, size, activation, "
                   "pooling, norm_epsilon, family, prefix)");
-  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  threads.add_to(verb);
   return option;
 }
 
@@ -102,8 +106,6 @@ BackboneOptions ModelOptions::backbone() const {
   }
   return o;
 }
-
-unsigned ModelOptions::thread_count() const { return threads ? threads : default_threads(); }
 
 std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   if (given == std::vector<std::string>{"none"}) return {};

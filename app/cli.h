@@ -31,15 +31,22 @@ enum Exit : int {
 using Verb = std::function<int()>;
 using AddVerb = Verb (*)(CLI::App& parent, CLI::App*& self);
 
-// -m, --layer, --precision, --isa, --set, -j: how to open a backbone.
+// -j.
+struct ThreadsOption {
+  unsigned threads = 0;  // 0 = physical cores
+
+  void add_to(CLI::App& verb);
+  unsigned count() const { return threads ? threads : default_threads(); }
+};
+
+// -m, --layer, --precision, --set, -j: how to open a backbone.
 struct ModelOptions {
   std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
   std::vector<std::string> facts;  // key=value
-  unsigned threads = 0;            // 0 = physical cores
+  ThreadsOption threads;
 
   CLI::Option* add_to(CLI::App& verb, bool layer_option);  // the answer: -m, which is required
   BackboneOptions backbone() const;
-  unsigned thread_count() const;
 };
 
 // What a user's own projection is called in the file of --given.

@@ -183,7 +183,7 @@ std::optional<Precision> stored_precision(const ExtractArguments& a) {
 int run(const ExtractArguments& a) {
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
-  Pool pool(a.model.thread_count());
+  Pool pool(a.model.threads.count());
   BackboneOptions options =
       backbone_for(objective_list(a.objectives), parse_preset(a.preset), a.model.backbone());
   if (!options.precision) options.precision = stored_precision(a);

@@ -38,7 +38,7 @@ std::string few_shot_note(const Arguments& a, size_t rows) {
 
 int run(const Arguments& a) {
   const Store train_store = Store::open(a.train), test_store = Store::open(a.test);
-  Pool pool(a.features.thread_count());
+  Pool pool(a.features.threads.count());
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
   std::vector<size_t> rows;  // of the training store; empty: all

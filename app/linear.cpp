@@ -29,7 +29,7 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
   a->features.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
-    Pool pool(a->features.thread_count());
+    Pool pool(a->features.threads.count());
     a->probe.pca = a->features.pca;
     FeatureOptions raw = a->features;  // the probe fits its own PCA, without its validation rows
     raw.pca = 0;

@@ -17,7 +17,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     ReportOptions report;
     VotersOption voters;
     uint64_t memory = 0;
-    unsigned threads = 0;
+    ThreadsOption threads;
   };
   self = parent.add_subcommand(
       "report", "One self-contained HTML page: what the gradients add to the embedding");
@@ -41,9 +41,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
                    "the machine's")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     require_labels(train);
@@ -58,7 +56,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
-    Pool pool(a->threads ? a->threads : default_threads());
+    Pool pool(a->threads.count());
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
     AtomicFile file(a->out);
