@@ -106,7 +106,7 @@ class Help final : public CLI::Formatter {
     for (const CLI::Option* o : app->get_options())
       if (o->get_positional()) line += " " + make_option_usage(o);
     for (const CLI::Option* o : app->get_options())
-      if (o->nonpositional() && o->get_required())
+      if (!o->get_positional() && o->get_required())
         line += fmt::format(
             " {} {}",
             o->get_snames().empty() ? "--" + o->get_lnames().at(0) : "-" + o->get_snames()[0],

@@ -56,5 +56,45 @@ TEST_F(EvaluateUser, TheUsualNumberOfNeighboursGivesWayToFewRows) {
   EXPECT_EQ(run("report", "-k 20" + page).status, 1);
 }
 
+TEST_F(EvaluateUser, ProbesAndNeighboursHaveTheSameWords) {
+  const std::string validation = " --json --validation " + at("test");  // a fifth is too small here
+  const Json knn = Json::parse(run("knn", "-k 3 --pca 4 --json").out)[0],
+             linear = Json::parse(run("linear", "--pca 4" + validation).out)[0],
+             few = Json::parse(run("linear", "--shots 1" + validation).out)[0];
+  for (const char* key : {"features", "accuracy", "standard_error", "mean_per_class_accuracy",
+                          "columns", "train_rows", "test_rows", "pca", "pca_applied", "shots"}) {
+    EXPECT_TRUE(knn.contains(key)) << key;
+    EXPECT_TRUE(linear.contains(key)) << key;
+  }
+  EXPECT_EQ(linear["columns"], 4);
+  EXPECT_EQ(linear["train_rows"], 9);
+  EXPECT_EQ(linear["test_rows"], 6);
+  EXPECT_EQ(few["train_rows"], 3) << "one of each class";
+  EXPECT_EQ(few["columns"], 8);
+}
+
+TEST_F(EvaluateUser, ExportKnowsTheOptionOfOtherVerbs) {
+  const std::string store = "export " + at("train") + " ";
+  EXPECT_EQ(run_fungi(store + "-o " + at("a.npz")).status, 0);
+  EXPECT_EQ(run_fungi(store + at("b.npz")).status, 0);
+  EXPECT_EQ(test::read_text(folder_ / "a.npz"), test::read_text(folder_ / "b.npz"));
+  EXPECT_EQ(run_fungi(store).status, 2);
+  EXPECT_EQ(run_fungi(store + "-o f.h5").status, 2);
+}
+
+TEST_F(EvaluateUser, InfoKnowsWhatTheOtherVerbsWrote) {
+  ASSERT_EQ(run_fungi("index " + at("train") + " --kind exact --pca 3 -o " + at("i")).status, 0);
+  ASSERT_EQ(run_fungi("pca " + at("train") + " --dim 4 -o " + at("p")).status, 0);
+  const Outcome index = run_fungi("info " + at("i")), pca = run_fungi("info " + at("p"));
+  EXPECT_NE(index.out.find("exact index of 9 rows"), std::string::npos) << index.out << index.err;
+  EXPECT_NE(index.out.find("3 columns, 8 before its PCA"), std::string::npos) << index.out;
+  EXPECT_NE(pca.out.find("PCA for 'fungi pca --apply', fitted on 9 rows"), std::string::npos)
+      << pca.out << pca.err;
+  EXPECT_NE(pca.out.find("8 columns to 4"), std::string::npos) << pca.out;
+  EXPECT_EQ(Json::parse(run_fungi("info --json " + at("i")).out)["columns"], 3);
+  EXPECT_EQ(Json::parse(run_fungi("info --json " + at("p")).out)["dim"], 4);
+  EXPECT_EQ(run_fungi("info " + folder_.path().string()).status, 1);
+}
+
 }  // namespace
 }  // namespace fungi
