@@ -15,6 +15,7 @@
 #include "app/cli.h"
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/random.h"
+#include "fungi/feature/extractor.h"
 
 namespace fungi::app {
 namespace {
@@ -126,9 +127,8 @@ int run(const Arguments& args) {
   const std::vector<std::string> objectives = objective_list(args.objectives);
   const bool backward = !objectives.empty();
   const bool features = whole_features(args.objectives);
-  BackboneOptions options = args.model.backbone();
-  if (!backward) options.layer = "none";
-  Pool pool(args.model.thread_count());
+  const BackboneOptions options = backbone_for(objectives, Preset::native, args.model.backbone());
+  Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
   const bool file = std::filesystem::exists(args.model.model);
   const Backbone backbone =
@@ -202,11 +202,17 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand(
       "bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
   auto args = std::make_shared<Arguments>();
-  args->model.add_to(*self, true);
+  args->model.add_to(*self, true)
+      ->description(
+          "Checkpoint file or folder, or random weights by name: vit_SIZE_patchN_PIXELS or "
+          "deit_SIZE_patchN_PIXELS (tiny, small, base, large, huge), dino_vitXN (t, s, b, l, g), "
+          "dinov2_vitX14 (s, b, l), e.g. vit_base_patch16_224, dino_vits8, dinov2_vitl14");
+  self->footer(objective_parameters());
   self->add_option("--objectives", args->objectives,
                    "none: the embedding alone; kl: with the backward to the layer; others, as for "
                    "extract: the whole features of random pictures")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(objective_specification());
   self->add_option("--seconds", args->seconds, "How long to measure")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 600.0));

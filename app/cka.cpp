@@ -13,19 +13,17 @@ namespace fungi::app {
 Verb add_cka(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string store;
-    unsigned threads = 0;
+    ThreadsOption threads;
     bool json = false;
   };
   self = parent.add_subcommand("cka", "Similarity (linear CKA) between the blocks of a store");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
     const Store store = Store::open(a->store);
-    Pool pool(a->threads ? a->threads : default_threads());
+    Pool pool(a->threads.count());
     const std::vector<std::string> names = feature_names(store.manifest().spec);
     const Matrix<double> cka = linear_cka(store, names, pool);
     nlohmann::json rows = nlohmann::json::array();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "fungi/checkpoint/checkpoint.h"
@@ -70,9 +71,16 @@ void require_finite(View<const float> values, const std::string& name, const std
              file, "mend the array: every feature would depend on it");
 }
 
-void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
-  verb.add_option("-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)")
-      ->required();
+void ThreadsOption::add_to(CLI::App& verb) {
+  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
+}
+
+CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
+  CLI::Option* option = verb.add_option(
+      "-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)");
+  option->required()->type_name("MODEL");
   if (layer_option)
     verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
   verb.add_option("--precision", precision,
@@ -83,9 +91,8 @@ void ModelOptions::add_to(CLI::App& verb, bool layer_option) {
       "--set", facts,
       "State a fact the file does not hold, key=value (heads, size, activation, "
       "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, interpolation)");
-  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  threads.add_to(verb);
+  return option;
 }
 
 BackboneOptions ModelOptions::backbone() const {
@@ -101,8 +108,6 @@ BackboneOptions ModelOptions::backbone() const {
   return o;
 }
 
-unsigned ModelOptions::thread_count() const { return threads ? threads : default_threads(); }
-
 std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end())
@@ -117,10 +122,44 @@ CLI::Validator objective_specification() {
       if (text != "none") make_objective(text, {.embedding_width = 1, .token_width = 1});
       return std::string();
     } catch (const Error& e) {
+      // A list of objectives takes every word that follows it.
+      std::error_code ignored;  // then it is no path
+      if (std::filesystem::exists(text, ignored))
+        return fmt::format(
+            "'{}' is no objective but a file or folder: put the data set before the "
+            "options",
+            text);
       return std::string(e.what());
     }
   };
   return CLI::Validator(check, "");
+}
+
+std::string objective_parameters() {
+  const auto text = [](const Parameter& p) {
+    return std::visit([](const auto& v) { return fmt::format("{}", v); }, p.value);
+  };
+  std::string out =
+      "Parameters of objectives, given as simclr:negatives=64,width=96 (docs/cli.md says what they "
+      "mean):\n";
+  constexpr size_t kIndent = 13, kWidth = 100;
+  for (const std::string& name : objective_names()) {
+    std::string line = fmt::format("  {:<{}}", name, kIndent - 2);
+    const std::vector<Parameter> native = default_parameters(name, Preset::native);
+    for (size_t i = 0; i < native.size(); ++i) {
+      std::string word = " " + native[i].name + "=" + text(native[i]), others;
+      for (const Preset preset : {Preset::paper, Preset::lib})
+        if (const std::string other = text(default_parameters(name, preset)[i]);
+            other != text(native[i]))
+          others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(preset), other);
+      if (!others.empty()) word += " (" + others + ")";
+      if (i + 1 < native.size()) word += ",";
+      if (line.size() + word.size() > kWidth) out += line + "\n", line = std::string(kIndent, ' ');
+      line += word;
+    }
+    out += line + "\n";
+  }
+  return out;
 }
 
 CLI::Validator metric_name() { return CLI::IsMember({"euclidean", "inner_product", "cosine"}); }
@@ -132,6 +171,21 @@ CLI::Validator at_least_one() {
     return number && !zero ? std::string() : "expected a whole number of at least 1, found " + text;
   };
   return CLI::Validator(check, "COUNT");
+}
+
+void VotersOption::add_to(CLI::App& verb) {
+  option =
+      verb.add_option("-k", k, "Neighbours that vote; without -k fewer where there are fewer rows")
+          ->capture_default_str()
+          ->check(at_least_one());
+}
+
+size_t VotersOption::among(size_t training_rows) const {
+  if (k <= training_rows || training_rows == 0 || option->count() > 0) return k;
+  say("note: {} training rows are fewer than the usual {} neighbours: all of them vote; -k says "
+      "otherwise\n",
+      training_rows, k);
+  return training_rows;
 }
 
 bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }

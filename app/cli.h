@@ -31,15 +31,22 @@ enum Exit : int {
 using Verb = std::function<int()>;
 using AddVerb = Verb (*)(CLI::App& parent, CLI::App*& self);
 
+// -j.
+struct ThreadsOption {
+  unsigned threads = 0;  // 0 = physical cores
+
+  void add_to(CLI::App& verb);
+  unsigned count() const { return threads ? threads : default_threads(); }
+};
+
 // -m, --layer, --precision, --set, -j: how to open a backbone.
 struct ModelOptions {
   std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
   std::vector<std::string> facts;  // key=value
-  unsigned threads = 0;            // 0 = physical cores
+  ThreadsOption threads;
 
-  void add_to(CLI::App& verb, bool layer_option);
+  CLI::Option* add_to(CLI::App& verb, bool layer_option);  // the answer: -m, which is required
   BackboneOptions backbone() const;
-  unsigned thread_count() const;
 };
 
 // What a user's own projection is called in the file of --given.
@@ -67,11 +74,24 @@ std::vector<std::string> objective_list(const std::vector<std::string>& given);
 // A specification of --objectives, or none; the names and parameters are checked.
 CLI::Validator objective_specification();
 
+// The parameters of all objectives with their values, as the end of a help text.
+std::string objective_parameters();
+
 // What --metric may be.
 CLI::Validator metric_name();
 
 // Checks a count: the parser's own check for positive numbers answers with a range of 300 digits.
 CLI::Validator at_least_one();
+
+// -k of verbs whose neighbours vote: the default gives way to fewer training rows, with a note; a
+// number that was given does not.
+struct VotersOption {
+  size_t k = 20;
+  const CLI::Option* option = nullptr;
+
+  void add_to(CLI::App& verb);
+  size_t among(size_t training_rows) const;
+};
 
 bool is_terminal(int descriptor);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi export STORE OUT: one .npz, or HDF5 files with the names the paper's scripts read.
+// fungi export STORE OUTPUT: one .npz, or HDF5 files with the names the paper's scripts read.
 #include "fungi/feature/export.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,8 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
       "export", "Write a store for other programs: .npz, or HDF5 as the paper's scripts read it");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
-  self->add_option("out", a->out, "The .npz file, or the folder for HDF5 files")->required();
+  self->add_option("-o,--output,output", a->out, "The .npz file, or the folder for HDF5 files")
+      ->required();
   auto* format = self->add_option("--format", a->format, "npz or hdf5")
                      ->capture_default_str()
                      ->check(CLI::IsMember({"npz", "hdf5"}));
@@ -44,9 +45,10 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
   self->parse_complete_callback([a, split, layer, format] {
     if (a->out.ends_with(".h5") || a->out.ends_with(".hdf5"))
       throw CLI::ValidationError(
-          "out", fmt::format("HDF5 goes into a folder with a file for each block, found the file "
-                             "name '{}': give a folder{}",
-                             shown(a->out), a->format == "npz" ? " and --format hdf5" : ""));
+          "output",
+          fmt::format("HDF5 goes into a folder with a file for each block, found the file "
+                      "name '{}': give a folder{}",
+                      shown(a->out), a->format == "npz" ? " and --format hdf5" : ""));
     if (a->out.ends_with(".npz") && a->format == "hdf5")
       throw CLI::ValidationError(format->get_name(),
                                  "is hdf5, but the name of the output ends in "

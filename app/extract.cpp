@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/cli.h"
+#include "app/extract_arguments.h"
 #include "app/progress.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
@@ -17,18 +17,6 @@ namespace fungi::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Arguments {
-  ModelOptions model;
-  std::string data, store, kind = "auto", split, preset = "native", like, storage = "float32",
-                           given;
-  std::vector<std::string> objectives{"kl", "dino", "simclr"};
-  ProjectionArguments projection;
-  size_t limit = 0, shard = 0;
-  uint64_t seed = 42;
-  bool exif = false, truncated = false, strict = false, dry_run = false, json = false,
-       quiet = false, overwrite = false, prune = false, retry = false, factors = false;
-};
 
 // A view of the first `limit` samples; everything else as it is.
 std::vector<StoreSample> limited_samples(const Dataset& dataset, size_t limit) {
@@ -69,7 +57,7 @@ void note_data(const Dataset& dataset, Notes& notes) {
   for (const std::string& note : dataset.notes()) notes.add(note);
 }
 
-ExtractorOptions extractor_options(const Arguments& a) {
+ExtractorOptions extractor_options(const ExtractArguments& a) {
   ExtractorOptions o;
   o.objectives = objective_list(a.objectives);
   o.preset = parse_preset(a.preset);
@@ -77,36 +65,12 @@ ExtractorOptions extractor_options(const Arguments& a) {
   o.projection_rows = a.projection.rows;
   o.projection_matrix = a.projection.read_matrix(a.given);
   o.seed = a.seed;
+  o.projection_seed = a.projection_seed;
   o.keep_factors = a.factors;
   o.decode.exif_orientation = a.exif;
   o.decode.allow_truncated = a.truncated;
   o.given = read_given(a.given);
   return o;
-}
-
-// State goes into the store before the first shard, so that a resumed run and --like use the same.
-// False: stopped before it was there.
-bool settle_state(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
-                  const std::atomic<bool>& stop, const Arguments& a) {
-  std::vector<NamedMatrix> stored;
-  for (const std::string& name : writer.state_names()) stored.push_back({name, writer.state(name)});
-  // A store keeps the state it began with: what --given says otherwise is refused, not ignored.
-  const std::vector<NamedMatrix> begun = extractor.state();
-  for (const NamedMatrix& given : read_given(a.given)) {
-    std::string name = given.name;
-    std::replace(name.begin(), name.end(), '.', '-');
-    for (const NamedMatrix& m : begun)
-      if (m.name == name && writer.has_state(name)) writer.put_state(name, m.values);
-  }
-  if (!stored.empty()) extractor.restore(stored);
-  if (!extractor.ready()) {
-    Progress progress("support", a.quiet || a.json, &stop, "stopping after the samples at hand");
-    const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
-    if (!extractor.fit(dataset, update, &stop)) return false;
-  }
-  for (const NamedMatrix& m : extractor.state())
-    if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
-  return true;
 }
 
 void print_stages(const Stages& stages) {
@@ -131,12 +95,16 @@ struct Outcome {
 constexpr size_t kFailuresShown = 3;
 
 Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
-                const std::vector<StoreSample>& samples, Notes& notes, const Arguments& a) {
+                const std::vector<StoreSample>& samples, Notes& notes, const ExtractArguments& a) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   Outcome outcome;
-  if (!settle_state(extractor, writer, dataset, stop, a)) {
-    outcome.totals.samples = outcome.totals.missing = samples.size();
-    return outcome;
+  {
+    Progress progress("support", a.quiet || a.json, &stop, "stopping after the samples at hand");
+    const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
+    if (!extractor.settle(writer, dataset, update, &stop)) {
+      outcome.totals.samples = outcome.totals.missing = samples.size();
+      return outcome;
+    }
   }
   const std::vector<std::string> early = extractor.notes();
   for (const std::string& note : early) notes.add(note);
@@ -166,7 +134,8 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
 }
 
 int dry_run(const Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
-            const std::vector<StoreSample>& samples, const Notes& notes, const Arguments& a) {
+            const std::vector<StoreSample>& samples, const Notes& notes,
+            const ExtractArguments& a) {
   size_t todo = 0;
   for (const StoreWork& w : writer.plan(samples, dataset.class_names())) todo += w.samples.size();
   const StoreSpec spec = extractor.spec();
@@ -201,7 +170,7 @@ void print_failures(const Outcome& o) {
 }
 
 // "auto" follows the store that is continued or followed: it may come from another machine.
-std::optional<Precision> stored_precision(const Arguments& a) {
+std::optional<Precision> stored_precision(const ExtractArguments& a) {
   for (const fs::path& folder : {fs::path(a.like), fs::path(a.overwrite ? "" : a.store)}) {
     const fs::path manifest = folder / "manifest.json";
     if (folder.empty() || !fs::exists(manifest)) continue;
@@ -211,15 +180,12 @@ std::optional<Precision> stored_precision(const Arguments& a) {
   return {};
 }
 
-int run(const Arguments& a) {
+int run(const ExtractArguments& a) {
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
-  Pool pool(a.model.thread_count());
-  BackboneOptions options = a.model.backbone();
-  const std::vector<std::string> objectives = objective_list(a.objectives);
-  if (objectives.empty()) options.layer = "none";
-  for (const std::string& o : objectives) options.tokens |= o.starts_with("ibot");
-  options.mha_input_as_activation = parse_preset(a.preset) == Preset::paper;
+  Pool pool(a.model.threads.count());
+  BackboneOptions options =
+      backbone_for(objective_list(a.objectives), parse_preset(a.preset), a.model.backbone());
   if (!options.precision) options.precision = stored_precision(a);
   const Backbone backbone = Backbone::open(a.model.model, options, pool);
   Extractor extractor(backbone, extractor_options(a), pool);
@@ -295,63 +261,8 @@ int run(const Arguments& a) {
 Verb add_extract(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand(
       "extract", "Features of every image of a data set; repeat the command to resume");
-  auto a = std::make_shared<Arguments>();
-  self->add_option(
-          "data", a->data,
-          "Folder of classes, flat folder, list (.csv .tsv .jsonl), tar shards, CIFAR or IDX files")
-      ->required();
-  a->model.add_to(*self, true);
-  self->add_option("-o,--output", a->store, "The store: a folder, made if needed")->required();
-  self->add_option(
-          "--objectives", a->objectives,
-          "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")
-      ->capture_default_str()
-      ->check(objective_specification());
-  self->add_option("--preset", a->preset,
-                   "native: what is right; paper, lib: what the references do")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"native", "paper", "lib"}));
-  a->projection.add_to(*self);
-  self->add_option("--given", a->given,
-                   "Heads or a projection of your own: .npz or .safetensors with tensors named as "
-                   "in the store's state");
-  self->add_option("--seed", a->seed, "Seed of heads, projection, crops and support")
-      ->capture_default_str();
-  self->add_option("--like", a->like,
-                   "Another store: same settings required; its heads, negatives and numbers of "
-                   "classes are used");
-  self->add_option("--kind", a->kind,
-                   "Kind of data set: auto, classes, flat, list, tar, cifar, idx")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
-  self->add_option("--split", a->split, "Split of the data set: train or test");
-  self->add_option("--storage", a->storage, "float32 or float16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"float32", "float16"}));
-  self->add_option("--shard", a->shard, "Samples per shard; 0 = chosen by their cost")
-      ->capture_default_str();
-  auto* limit = self->add_option("--limit", a->limit, "Only the first so many samples; 0 = all")
-                    ->capture_default_str();
-  self->add_flag("--keep-factors", a->factors,
-                 "Also store the gradients' factors, for exact gradient neighbours");
-  self->add_flag("--exif", a->exif, "Turn pictures as their EXIF orientation says");
-  self->add_flag("--allow-truncated", a->truncated, "Use what a cut-off file still holds");
-  self->add_flag("--strict", a->strict,
-                 "End after the shard with the first bad file, which is recorded, too");
-  self->add_flag("--retry-failed", a->retry, "Try recorded failures again");
-  // Together they would drop all rows beyond the limit, which nobody means.
-  self->add_flag("--prune", a->prune, "Drop rows whose files have gone")->excludes(limit);
-  self->add_flag("--overwrite", a->overwrite, "Throw away what the store holds");
-  self->add_flag("--dry-run", a->dry_run, "Check everything, write nothing");
-  self->add_flag("-q,--quiet", a->quiet, "No progress, no notes");
-  self->add_flag("--json", a->json, "Print JSON");
-  self->parse_complete_callback([a] {
-    objective_list(a->objectives);
-    if (a->factors && a->storage == "float16")
-      throw CLI::ValidationError("--keep-factors",
-                                 "small gradients do not survive --storage float16, and nothing "
-                                 "could use the factors: leave one of the two out");
-  });
+  auto a = std::make_shared<ExtractArguments>();
+  a->add_to(*self);
   return [a] { return run(*a); };
 }
 

@@ -23,9 +23,7 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
                   "the machine's")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  threads.add_to(verb);
   verb.add_flag("--json", json, "Print JSON");
 }
 
@@ -96,6 +94,16 @@ TrainTest load_pair(const Store& train, const Store& test, const std::string& fe
       fungi::load_rows(train, train_blocks, pca, options.memory_limit(), pool, chosen);
   pair.test.features = fungi::load_rows(test, test_blocks, pca, options.memory_limit(), pool);
   return pair;
+}
+
+RankedRows load_ranked(const Store& database, const Store& queries, const std::string& features,
+                       const RevisitedRows& chosen, const FeatureOptions& options, Pool& pool) {
+  const std::vector<StoreBlock> blocks = database.select(features);
+  const std::optional<Pca> pca = fit_pca(database, blocks, options.pca, pool, chosen.database);
+  return {fungi::load_rows(database, blocks, pca, options.memory_limit(), pool, chosen.database),
+          fungi::load_rows(queries, queries.select(features), pca, options.memory_limit(), pool,
+                           chosen.queries),
+          pca.has_value()};
 }
 
 TrainTest load_pair_labels(const Store& train, const Store& test,

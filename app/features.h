@@ -8,6 +8,7 @@
 
 #include "app/cli.h"
 #include "fungi/base/scratch_matrix.h"
+#include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/labels.h"
 #include "fungi/feature/store.h"
 
@@ -20,13 +21,12 @@ struct FeatureOptions {
   uint64_t memory =
       0;  // bytes of rows beyond which they go to a scratch file; 0: a quarter of the machine's
   bool exact_gradients = false;  // compare whole gradients by their kept factors
-  unsigned threads = 0;
+  ThreadsOption threads;
   bool json = false;
 
   void add_to(CLI::App& verb, bool with_pca = true);
   void add_exact_gradients(CLI::App& verb);  // for verbs that need neighbours only; after add_to
   size_t memory_limit() const { return memory ? size_t(memory) : default_memory_limit(); }
-  unsigned thread_count() const { return threads ? threads : default_threads(); }
   // Each as "embedding+kl+..."; blocks of kept factors are left out unless named.
   std::vector<std::string> combinations(const Store& store) const;
 };
@@ -54,6 +54,15 @@ TrainTest load_pair(const Store& train, const Store& test, const std::string& fe
 // The same without features, for --exact-gradients; require_comparable() is the caller's.
 TrainTest load_pair_labels(const Store& train, const Store& test,
                            const std::vector<size_t>& chosen = {});
+
+// The rows of a retrieval, through a PCA fitted on those of the database. `chosen`: rows of the two
+// stores; none given: all.
+struct RankedRows {
+  ScratchMatrix database, queries;
+  bool shrunk = false;
+};
+RankedRows load_ranked(const Store& database, const Store& queries, const std::string& features,
+                       const RevisitedRows& chosen, const FeatureOptions& options, Pool& pool);
 
 // A note on stderr when test rows are of classes that the training rows lack: they count as errors.
 void note_unknown_classes(const TrainTest& pair);

@@ -17,7 +17,7 @@ struct Arguments {
   FeatureIndexOptions index;
   SearchOptions search;
   size_t k = 10, sample = 1000;
-  unsigned threads = 0;
+  ThreadsOption threads;
   bool json = false;
 };
 
@@ -36,7 +36,7 @@ int run(Arguments a) {
   a.index.index.kind = parse_index_kind(a.kind);
   a.index.index.metric = parse_metric(a.metric);
   const Store store = Store::open(a.store);
-  Pool pool(a.threads ? a.threads : default_threads());
+  Pool pool(a.threads.count());
   const auto start = Clock::now();
   const FeatureIndex built = FeatureIndex::build(store, a.index, pool);
   built.save(a.out);
@@ -88,7 +88,8 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Store to be searched")->required();
   self->add_option("-o,--output", a->out, "The index: a folder; an older index there is replaced")
-      ->required();
+      ->required()
+      ->type_name("INDEX");
   self->add_option("--kind", a->kind, "exact, hnsw (a graph) or ivf (lists around centres)")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "hnsw", "ivf"}));
@@ -120,9 +121,7 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   self->add_option("--probes", a->search.probes,
                    "ivf: lists looked into in the recall's searches; 0 = a sixteenth, at least 8")
       ->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   self->parse_complete_callback([a, self] {
     for (const auto& [kind, options] :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi info [STORE]: what a store holds; without one, what this machine can do and which kernels
-// were chosen.
+// fungi info [FOLDER]: what a store, an index or a PCA holds; without one, what this machine can do
+// and which kernels were chosen.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +9,7 @@
 #include "app/cli.h"
 #include "fungi/feature/export.h"
 #include "fungi/feature/store.h"
+#include "fungi/search/feature_index.h"
 
 namespace fungi::app {
 namespace {
@@ -46,20 +47,71 @@ int show_machine(bool json) {
   return kOk;
 }
 
+int show_index(const std::string& folder, bool json) {
+  const FeatureIndex opened = FeatureIndex::open(folder);
+  const Index& index = opened.index();
+  const Reduction& r = opened.reduction();
+  if (json)
+    print_json({{"index", folder},
+                {"kind", to_string(index.kind())},
+                {"metric", to_string(index.metric())},
+                {"features", r.features()},
+                {"rows", index.rows()},
+                {"columns", index.width()},
+                {"pca", r.pca().has_value()},
+                {"model", r.origin().spec.model_path}});
+  else
+    fmt::print(
+        "{}: {} index of {} rows for 'fungi search', {}\nfeatures   {}: {} columns{}\nmodel      "
+        "{}\n",
+        shown(folder), to_string(index.kind()), index.rows(), to_string(index.metric()),
+        r.features(), index.width(),
+        r.pca() ? fmt::format(", {} before its PCA", r.input_width()) : "",
+        shown(r.origin().spec.model_path));
+  return kOk;
+}
+
+int show_pca(const std::string& folder, bool json) {
+  const Reduction r = Reduction::open(folder);
+  if (!r.pca())
+    fail("the folder describes vectors of a store, but holds neither a PCA nor an index", folder,
+         "make it again with 'fungi pca' or 'fungi index'");
+  if (json)
+    print_json({{"pca", folder},
+                {"features", r.features()},
+                {"input_columns", r.input_width()},
+                {"dim", r.output_width()},
+                {"fitted_rows", r.pca()->fitted_rows()},
+                {"model", r.origin().spec.model_path}});
+  else
+    fmt::print(
+        "{}: PCA for 'fungi pca --apply', fitted on {} rows\nfeatures   {}: {} columns to {}\n"
+        "model      {}\n",
+        shown(folder), r.pca()->fitted_rows(), r.features(), r.input_width(), r.output_width(),
+        shown(r.origin().spec.model_path));
+  return kOk;
+}
+
 }  // namespace
 
 Verb add_info(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("info", "Say what a store holds, or what this machine can do");
+  self = parent.add_subcommand(
+      "info", "Say what a store, an index or a PCA holds, or what this machine can do");
   struct Arguments {
-    std::string store;
+    std::string folder;
     bool json = false;
   };
   auto a = std::make_shared<Arguments>();
-  self->add_option("store", a->store, "A feature store; nothing: this machine");
+  self->add_option("folder", a->folder, "A store, an index or a PCA; nothing: this machine");
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
-    if (a->store.empty()) return show_machine(a->json);
-    const StoreInfo info = describe_store(a->store);
+    if (a->folder.empty()) return show_machine(a->json);
+    std::error_code ignored;  // then it is no PCA
+    if (is_index(a->folder)) return show_index(a->folder, a->json);
+    if (std::filesystem::is_regular_file(std::filesystem::path(a->folder) / "features.json",
+                                         ignored))
+      return show_pca(a->folder, a->json);
+    const StoreInfo info = describe_store(a->folder);
     fmt::print("{}\n", a->json ? to_json(info) : to_text(info));
     return int(kOk);
   };

@@ -24,7 +24,7 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
   return [a] {
     const Store store = Store::open(a->store);
     require_labels(store);
-    Pool pool(a->features.thread_count());
+    Pool pool(a->features.threads.count());
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
     for (const std::string& features : a->features.combinations(store)) {

@@ -16,7 +16,8 @@ namespace {
 
 struct Arguments {
   std::string train, test, vote = "uniform", metric = "euclidean", sampling = "first";
-  size_t k = 20, shots = 0;
+  VotersOption voters;
+  size_t shots = 0;
   FeatureOptions features;
 };
 
@@ -37,14 +38,15 @@ std::string few_shot_note(const Arguments& a, size_t rows) {
 
 int run(const Arguments& a) {
   const Store train_store = Store::open(a.train), test_store = Store::open(a.test);
-  Pool pool(a.features.thread_count());
+  Pool pool(a.features.threads.count());
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
-  const ClassifyOptions options{.k = a.k,
-                                .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
-                                .metric = parse_metric(a.metric)};
   std::vector<size_t> rows;  // of the training store; empty: all
   if (a.shots) rows = few_shot_rows(a, train_store.labels());
+  const size_t k = a.voters.among(a.shots ? rows.size() : train_store.rows());
+  const ClassifyOptions options{.k = k,
+                                .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
+                                .metric = parse_metric(a.metric)};
   size_t tested = 0;
   for (const std::string& features : a.features.combinations(train_store)) {
     const bool exact = a.features.exact_gradients;
@@ -60,7 +62,7 @@ int run(const Arguments& a) {
                                   {.metric = options.metric, .database_rows = rows});
       columns = search.columns();
       score = classify({search.rows(), search.queries()}, pair.train.labels, pair.test.labels,
-                       options, [&] { return search.knn(a.k, pool); });
+                       options, [&] { return search.knn(k, pool); });
     } else {
       score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels,
                        options, pool);
@@ -70,7 +72,7 @@ int run(const Arguments& a) {
         {"features", features},
         {"accuracy", score.accuracy},
         {"mean_per_class_accuracy", score.mean_per_class},
-        {"k", a.k},
+        {"k", k},
         {"pca", a.features.pca},
         {"pca_applied", pair.shrunk},
         {"shots", a.shots},
@@ -90,7 +92,7 @@ int run(const Arguments& a) {
     print_json(list);
   else {
     print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
-    fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", a.k,
+    fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", k,
                few_shot_note(a, rows.size()), tested);
   }
   return kOk;
@@ -104,9 +106,7 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
   auto a = std::make_shared<Arguments>();
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store to classify, extracted with --like TRAIN")->required();
-  self->add_option("-k", a->k, "Neighbours that vote")
-      ->capture_default_str()
-      ->check(at_least_one());
+  a->voters.add_to(*self);
   self->add_option("--shots", a->shots, "Keep so many training rows of each class; 0 = all")
       ->capture_default_str();
   auto* sampling =

@@ -3,6 +3,7 @@
 // (SPEC 5.3).
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
@@ -29,7 +30,7 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
   a->features.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
-    Pool pool(a->features.thread_count());
+    Pool pool(a->features.threads.count());
     a->probe.pca = a->features.pca;
     FeatureOptions raw = a->features;  // the probe fits its own PCA, without its validation rows
     raw.pca = 0;
@@ -47,15 +48,22 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
       const LinearProbeScore score =
           linear_probe({pair.train.features, pair.train.labels}, validation,
                        {pair.test.features, pair.test.labels}, a->probe, pool);
-      list.push_back({{"features", features},
-                      {"accuracy", score.accuracy},
-                      {"mean_per_class_accuracy", score.mean_per_class},
-                      {"lambda", score.lambda},
-                      {"validation", score.validation},
-                      {"pca", a->features.pca},
-                      {"pca_applied", score.pca_applied},
-                      {"shots", a->probe.shots},
-                      {"converged", score.model.converged}});
+      const size_t tested = pair.test.labels.size(),
+                   columns = score.pca_applied ? a->probe.pca : pair.train.features.cols();
+      list.push_back(
+          {{"features", features},
+           {"accuracy", score.accuracy},
+           {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))},
+           {"mean_per_class_accuracy", score.mean_per_class},
+           {"columns", columns},
+           {"train_rows", score.fitted_rows},
+           {"test_rows", tested},
+           {"lambda", score.lambda},
+           {"validation", score.validation},
+           {"pca", a->features.pca},
+           {"pca_applied", score.pca_applied},
+           {"shots", a->probe.shots},
+           {"converged", score.model.converged}});
       if (!score.model.converged)
         say("note: {}: the fit with lambda {:g} did not converge in {} steps: its loss {:.6g} "
             "may be {:.2g} above the smallest; use a larger --lambda\n",

@@ -31,7 +31,7 @@ size_t distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-// The verb or option that a word is nearest to; empty: none is near.
+// The verb that a word is nearest to, or the option, if it has a dash; empty: none is near.
 std::string suggestion(const CLI::App& app, const std::string& word) {
   std::string best;
   size_t best_distance = 3;  // further away is no help
@@ -40,8 +40,9 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
       best = candidate, best_distance = d;
   };
   for (const CLI::App* verb : app.get_subcommands(nullptr)) {
-    consider(verb->get_name());
-    if (verb->parsed())
+    if (!word.starts_with('-'))
+      consider(verb->get_name());
+    else if (verb->parsed())
       for (const CLI::Option* option : verb->get_options())
         for (const std::string& name : option->get_lnames()) consider("--" + name);
   }
@@ -96,6 +97,30 @@ CLI::Validator whole_number() {
   return CLI::Validator(check, "");
 }
 
+// Help as one would write it: "fungi extract DATA -m MODEL -o STORE [OPTIONS]". Lists of options
+// take every word that follows them, so what has no dash stands first.
+class Help final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string line = "Usage: " + name;
+    for (const CLI::Option* o : app->get_options())
+      if (o->get_positional()) line += " " + make_option_usage(o);
+    for (const CLI::Option* o : app->get_options())
+      if (!o->get_positional() && o->get_required())
+        line += fmt::format(
+            " {} {}",
+            o->get_snames().empty() ? "--" + o->get_lnames().at(0) : "-" + o->get_snames()[0],
+            o->get_type_name());
+    if (!app->get_subcommands(nullptr).empty()) line += " VERB";
+    return line + " [OPTIONS]\n";
+  }
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    if (positional) std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+    return name;
+  }
+};
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -103,6 +128,7 @@ int run(int argc, char** argv) {
       "fungi"};
   app.set_version_flag("--version", FUNGI_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<Help>());
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (AddVerb add : {add_extract, add_project, add_knn, add_linear, add_kmeans, add_retrieve,
                       add_cka, add_pca, add_index, add_search, add_report, add_reproduce,

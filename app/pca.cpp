@@ -19,7 +19,7 @@ struct Arguments {
   std::vector<std::string> stores;
   std::string features, apply, out;
   size_t dim = 512;
-  unsigned threads = 0;
+  ThreadsOption threads;
   bool json = false;
 };
 
@@ -53,7 +53,7 @@ void require_free(const fs::path& out) {
 
 int run(const Arguments& a) {
   require_free(a.out);  // fitting may take long
-  Pool pool(a.threads ? a.threads : default_threads());
+  Pool pool(a.threads.count());
   std::set<std::string> names;
   for (const std::string& store : a.stores)
     if (!names.insert(file_name(store)).second)
@@ -109,7 +109,8 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
   self->add_option("-o,--output", a->out,
                    "Folder for the PCA and one .npy per store, named after it; an older one is "
                    "replaced")
-      ->required();
+      ->required()
+      ->type_name("FOLDER");
   auto* features = self->add_option("--features", a->features,
                                     "Blocks joined with +, e.g. embedding+kl; default: all");
   auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")
@@ -118,9 +119,7 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
   self->add_option("--apply", a->apply, "Use the PCA of this folder instead of fitting one")
       ->excludes(features)
       ->excludes(dim);
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };
 }

@@ -16,13 +16,13 @@ struct Arguments {
   std::string from, store, given;
   ProjectionArguments projection;
   std::optional<uint64_t> seed;
-  unsigned threads = 0;
+  ThreadsOption threads;
   bool factors = false, overwrite = false, quiet = false, json = false;
 };
 
 int run(const Arguments& a) {
   const Store from = Store::open(a.from);
-  Pool pool(a.threads ? a.threads : default_threads());
+  Pool pool(a.threads.count());
   ReprojectOptions options{.kind = parse_projection(a.projection.kind),
                            .rows = a.projection.rows,
                            .seed = a.seed,
@@ -67,7 +67,9 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
       "Project the gradients of a store anew, from the factors that extract --keep-factors stored");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->from, "Store extracted with --keep-factors")->required();
-  self->add_option("-o,--output", a->store, "The new store: a folder, made if needed")->required();
+  self->add_option("-o,--output", a->store, "The new store: a folder, made if needed")
+      ->required()
+      ->type_name("STORE");
   a->projection.add_to(*self);
   auto* given = self->add_option(
       "--given", a->given,
@@ -75,9 +77,7 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
   self->add_option("--seed", a->seed, "Seed of the projection; default: that of the extraction");
   self->add_flag("--keep-factors", a->factors, "The new store holds the factors, too");
   self->add_flag("--overwrite", a->overwrite, "Throw away what the new store holds");
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   self->add_flag("-q,--quiet", a->quiet, "No progress");
   self->add_flag("--json", a->json, "Print JSON");
   self->parse_complete_callback([a, given] {

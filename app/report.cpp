@@ -15,8 +15,9 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
     ReportOptions report;
+    VotersOption voters;
     uint64_t memory = 0;
-    unsigned threads = 0;
+    ThreadsOption threads;
   };
   self = parent.add_subcommand(
       "report", "One self-contained HTML page: what the gradients add to the embedding");
@@ -31,9 +32,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   of_train->needs(of_test);
   self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
       ->capture_default_str();
-  self->add_option("-k", a->report.k, "Neighbours that vote")
-      ->capture_default_str()
-      ->check(at_least_one());
+  a->voters.add_to(*self);
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
       ->capture_default_str();
@@ -42,9 +41,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
                    "the machine's")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     require_labels(train);
@@ -54,11 +51,12 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
         !std::filesystem::is_regular_file(a->out, unknown))
       fail("expected a file, found a folder or a device", a->out, "give the name of the page");
     { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not
+    a->report.k = a->voters.among(train.rows());
     if (a->memory) a->report.memory_limit = a->memory;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
-    Pool pool(a->threads ? a->threads : default_threads());
+    Pool pool(a->threads.count());
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
     AtomicFile file(a->out);

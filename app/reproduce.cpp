@@ -7,6 +7,7 @@
 
 #include "app/features.h"
 #include "app/reproduce_run.h"
+#include "fungi/feature/extractor.h"
 
 namespace fungi::app {
 namespace {
@@ -16,7 +17,7 @@ struct Arguments {
   std::vector<std::string> use;  // key=file
   FindOptions find;
   RunOptions run{.work = "reproduce"};
-  unsigned threads = 0;
+  ThreadsOption threads;
   bool json = false;
 };
 
@@ -59,7 +60,7 @@ using Results =
 // Everything that is there; what goes wrong with one backbone or data set costs no other.
 Results compute(const PaperTable& table, const Arguments& a, Findings& findings) {
   Results results;
-  Pool pool(a.threads ? a.threads : default_threads());
+  Pool pool(a.threads.count());
   if (findings.data.empty()) return results;
   for (const auto& [key, path] : findings.checkpoints) {
     const PaperBackbone& facts = paper_backbone(key);
@@ -70,8 +71,8 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           BackboneOptions o;
           if (a.precision != "auto") o.precision = parse_precision(a.precision);
           o.stated_facts = facts.facts;
-          o.mha_input_as_activation = a.run.preset == Preset::paper;
-          backbone.emplace(Backbone::open(path, o, pool));
+          backbone.emplace(Backbone::open(
+              path, backbone_for(objectives_of(table), a.run.preset, std::move(o)), pool));
           if (const Architecture& found_one = backbone->architecture();
               found_one.width != facts.width || found_one.patch_h != facts.patch)
             findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}",
@@ -242,9 +243,7 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
   self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")
       ->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };
 }

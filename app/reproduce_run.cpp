@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "app/features.h"
@@ -12,10 +13,8 @@
 #include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/clustering.h"
 #include "fungi/evaluate/fewshot.h"
-#include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/linear_probe.h"
 #include "fungi/feature/extractor.h"
-#include "fungi/feature/feature_rows.h"
 
 namespace fungi::app {
 namespace {
@@ -51,23 +50,22 @@ struct Job {
     Extractor extractor(backbone, std::move(o), pool);
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
-    std::vector<NamedMatrix> stored;
-    for (const std::string& state : writer.state_names())
-      stored.push_back({state, writer.state(state)});
-    if (!stored.empty()) extractor.restore(stored);
     const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
-    if (!extractor.ready()) {
-      Progress progress(what + " support", options.quiet);
-      extractor.fit(*dataset, [&](size_t done, size_t total) { progress.update(done, total); });
-    }
+    std::optional<Progress> support, progress;  // each with a line and a clock of its own
+    ExtractRun run;
+    run.support_progress = [&](size_t done, size_t total) {
+      if (!support) support.emplace(what + " support", options.quiet);
+      support->update(done, total);
+    };
+    run.progress = [&](const ExtractProgress& p) {
+      support.reset();
+      if (!progress) progress.emplace(what, options.quiet);
+      progress->update(p.done, p.total, p.failed);
+    };
+    extract_to_store(extractor, *dataset, writer, run);
+    progress.reset();
     for (const std::string& note : extractor.notes())
       notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
-    for (const NamedMatrix& m : extractor.state())
-      if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
-    Progress progress(what, options.quiet);
-    ExtractRun run;
-    run.progress = [&](const ExtractProgress& p) { progress.update(p.done, p.total, p.failed); };
-    extract_to_store(extractor, *dataset, writer, run);
     return Store::open(folder);
   }
 
@@ -148,25 +146,16 @@ struct Job {
   RunResult retrieval() {
     const Store store = extract(found.train, "", "all");
     const RevisitedTruth truth = read_revisited(found.truth);
-    const auto pick = [&](const std::vector<std::string>& names) {
-      const std::vector<uint32_t> rows = rows_of(names, store.ids(), found.truth.string());
-      return std::vector<size_t>(rows.begin(), rows.end());
-    };
-    const std::vector<size_t> database_rows = pick(truth.database),
-                              query_rows = pick(truth.queries);
-    RunResult result{.train = database_rows.size(),
-                     .test = query_rows.size(),
+    const RevisitedRows rows = rows_of(truth, store.ids(), store.ids(), found.truth.string());
+    RunResult result{.train = rows.database.size(),
+                     .test = rows.queries.size(),
                      .failed = store.manifest().failed};
     fill(result, [&](const std::string& setting, const std::string& features) {
-      const std::vector<StoreBlock> blocks = store.select(features);
-      const std::optional<Pca> pca = fit_pca(store, blocks, facts.pca, pool, database_rows);
-      const ScratchMatrix database = fungi::load_rows(store, blocks, pca, default_memory_limit(),
-                                                      pool, database_rows),
-                          queries = fungi::load_rows(store, blocks, pca, default_memory_limit(),
-                                                     pool, query_rows);
+      const RankedRows ranked =
+          load_ranked(store, store, features, rows, shrinking(facts.pca), pool);
       const auto relevance =
           relevance_of(truth, setting == "hard" ? Difficulty::hard : Difficulty::medium);
-      return 100 * evaluate_retrieval(database, queries, relevance, {}, pool).map;
+      return 100 * evaluate_retrieval(ranked.database, ranked.queries, relevance, {}, pool).map;
     });
     return result;
   }

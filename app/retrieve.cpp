@@ -7,9 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
-#include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/retrieval.h"
-#include "fungi/feature/feature_rows.h"
 #include "fungi/search/gradient_search.h"
 
 namespace fungi::app {
@@ -22,7 +20,7 @@ struct Arguments {
 
 // Which rows are ranked for which queries, and what counts as right. No rows: all.
 struct Task {
-  std::vector<size_t> database_rows = {}, query_rows = {};
+  RevisitedRows rows = {};
   std::vector<std::pair<std::string, std::vector<Relevance>>> relevances;
 };
 
@@ -55,9 +53,7 @@ Task read_task(const Arguments& a, const Store& database, const Store& queries) 
   const bool same_store = std::filesystem::equivalent(database.folder(), queries.folder(), unknown);
   if (!a.truth.empty() && !a.truth.ends_with(".jsonl")) {
     const RevisitedTruth truth = read_revisited(a.truth);
-    RevisitedRows rows = rows_of(truth, queries.ids(), database.ids(), a.truth);
-    return {std::move(rows.database),
-            std::move(rows.queries),
+    return {rows_of(truth, queries.ids(), database.ids(), a.truth),
             {{"medium", relevance_of(truth, Difficulty::medium)},
              {"hard", relevance_of(truth, Difficulty::hard)}}};
   }
@@ -69,25 +65,9 @@ Task read_task(const Arguments& a, const Store& database, const Store& queries) 
   return {.relevances = {{a.truth.empty() ? "class" : "list", std::move(relevance)}}};
 }
 
-// The rows of the task, through a PCA fitted on those of the database.
-struct Sides {
-  ScratchMatrix database, queries;
-  bool shrunk = false;
-};
-
-Sides load(const Store& database, const Store& queries, const Task& task,
-           const std::string& features, const FeatureOptions& options, Pool& pool) {
-  const std::vector<StoreBlock> blocks = database.select(features);
-  const std::optional<Pca> pca = fit_pca(database, blocks, options.pca, pool, task.database_rows);
-  return {fungi::load_rows(database, blocks, pca, options.memory_limit(), pool, task.database_rows),
-          fungi::load_rows(queries, queries.select(features), pca, options.memory_limit(), pool,
-                           task.query_rows),
-          pca.has_value()};
-}
-
 int run(const Arguments& a) {
   const Store database = Store::open(a.database), queries = Store::open(a.queries);
-  Pool pool(a.features.thread_count());
+  Pool pool(a.features.threads.count());
   RetrievalOptions options;
   options.metric = parse_metric(a.metric);
   const Task task = read_task(a, database, queries);
@@ -97,14 +77,14 @@ int run(const Arguments& a) {
   for (const std::string& features : a.features.combinations(database)) {
     require_comparable(database, queries, features, !exact);
     std::optional<GradientSearch> search;
-    std::optional<Sides> rows;
+    std::optional<RankedRows> rows;
     if (exact)
       search.emplace(database, queries, features, pool,
                      GradientSearchOptions{.metric = options.metric,
-                                           .database_rows = task.database_rows,
-                                           .query_rows = task.query_rows});
+                                           .database_rows = task.rows.database,
+                                           .query_rows = task.rows.queries});
     else
-      rows = load(database, queries, task, features, a.features, pool);
+      rows = load_ranked(database, queries, features, task.rows, a.features, pool);
     const auto keys = [&](size_t first, View<double> out) { search->keys(first, out, pool); };
     for (const auto& [name, relevance] : task.relevances) {
       const RetrievalScore score =

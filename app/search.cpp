@@ -18,7 +18,7 @@ struct Arguments {
   std::vector<std::string> images, rows;
   SearchOptions search;
   size_t k = 8;
-  unsigned threads = 0;
+  ThreadsOption threads;
   bool json = false;
 };
 
@@ -182,7 +182,7 @@ void put_first(const Database& database, size_t row, const float* query, size_t 
 }
 
 int run(const Arguments& a) {
-  Pool pool(a.threads ? a.threads : default_threads());
+  Pool pool(a.threads.count());
   std::unique_ptr<Database> database;
   if (is_index(a.target))
     database = std::make_unique<Indexed>(a, pool);
@@ -265,9 +265,7 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
   self->add_option("--probes", a->search.probes,
                    "ivf: lists looked into; 0 = a sixteenth, at least 8")
       ->capture_default_str();
-  self->add_option("-j,--threads", a->threads, "Threads; 0 = physical cores")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1024u));
+  a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a, images, rows] {
     if (images->empty() && rows->empty()) {

@@ -1,41 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Features of a folder of classes in memory, and how well neighbours agree: 02_neighbours MODEL
 // TRAIN TEST [key=value ...]
+#include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 #include "fungi/fungi.h"
-
-namespace {
-
-// Blocks side by side, each of unit length per row.
-fungi::Matrix<float> join(fungi::StoreRows rows) {
-  size_t width = 0, column = 0;
-  for (const auto& block : rows.blocks) width += block.cols();
-  fungi::Matrix<float> all(rows.blocks.front().rows(), width);
-  for (auto& block : rows.blocks) {
-    for (size_t i = 0; i < block.rows(); ++i) {
-      fungi::normalise({block.row(i), block.cols()});
-      std::copy_n(block.row(i), block.cols(), all.row(i) + column);
-    }
-    column += block.cols();
-  }
-  return all;
-}
-
-std::vector<int64_t> labels(const fungi::Dataset& data) {
-  std::vector<int64_t> list;
-  for (size_t i = 0; i < data.size(); ++i) list.push_back(data.label(i));
-  return list;
-}
-
-std::vector<size_t> everything(const fungi::Dataset& data) {
-  std::vector<size_t> all(data.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  return all;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) try {
   if (argc < 4)
@@ -55,10 +24,15 @@ int main(int argc, char** argv) try {
     if (*objectives) extract.objectives = {objectives};
     fungi::Extractor extractor(backbone, std::move(extract), pool);
     extractor.fit(*train);
-    const auto x = join(extractor.extract(*train, everything(*train))),
-               y = join(extractor.extract(*test, everything(*test)));
-    const auto score = fungi::classify(x, labels(*train), y, labels(*test),
-                                       {.k = std::min<size_t>(20, x.rows())}, pool);
+    std::vector<fungi::StoreFailure> of_train, of_test;
+    const auto x = fungi::extract_to_memory(extractor, *train, &of_train),
+               y = fungi::extract_to_memory(extractor, *test, &of_test);
+    if (!*objectives && of_train.size() + of_test.size() > 0)
+      std::printf("%zu pictures could not be used, the first: %s\n",
+                  of_train.size() + of_test.size(),
+                  (of_train.empty() ? of_test : of_train)[0].reason.c_str());
+    const auto score = fungi::classify(x.features, x.labels, y.features, y.labels,
+                                       {.k = std::min<size_t>(20, x.ids.size())}, pool);
     std::printf("embedding%s%s: %.1f %%\n", *objectives ? "+" : "", objectives,
                 100 * score.accuracy);
   }

@@ -47,6 +47,8 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
 
 StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                              const ExtractRun& run) {
+  if (!extractor.settle(writer, dataset, run.support_progress, run.stop))
+    return {.samples = dataset.size(), .missing = dataset.size()};
   return run_plan(extractor, dataset, writer,
                   writer.plan(store_samples(dataset), dataset.class_names()), run);
 }

@@ -47,17 +47,19 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
       fail(fmt::format("the objective '{}' is given twice", name), "objectives");
   if (!s.backbone.layer())
     fail("gradients are wanted, but the backbone was opened without a layer", name,
-         "open it with BackboneOptions::layer");
+         "open it with backbone_for(objectives, preset), or with BackboneOptions::layer");
   if (objective->wants_tokens() && !s.backbone.options().tokens)
     fail("this objective looks at patch tokens, but the backbone was opened without them", name,
-         "open it with BackboneOptions::tokens");
+         "open it with backbone_for(objectives, preset), or with BackboneOptions::tokens");
   if (s.options.preset == Preset::paper && s.backbone.architecture().dialect == "torchvision" &&
       s.backbone.layer()->part == LayerId::Part::proj &&
       !s.backbone.options().mha_input_as_activation)
     fail(
         "the preset 'paper' takes the output of norm1 for the layer's input on torchvision "
         "checkpoints",
-        name, "open the backbone with BackboneOptions::mha_input_as_activation");
+        name,
+        "open the backbone with backbone_for(objectives, preset), or with "
+        "BackboneOptions::mha_input_as_activation");
   if (!s.projection) {
     ProjectionOptions p;
     p.kind = s.options.projection;

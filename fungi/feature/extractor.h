@@ -3,9 +3,11 @@
 // projection; extractor.cpp is the only place that knows the whole order (SPEC 1.2). A sample's
 // features depend on the settings, the seed, its id and its bytes alone.
 //
-//   Extractor extractor(backbone, {.objectives = {"kl", "dino"}}, pool);
-//   extractor.fit(train);  // negatives and clusters, where an objective wants them
-//   extract_to_store(extractor, train, writer);  // or extract() for a few samples in memory
+//   const Backbone backbone = Backbone::open(file, backbone_for({"kl", "ibot"}, Preset::native),
+//                                            pool);
+//   Extractor extractor(backbone, {.objectives = {"kl", "ibot"}}, pool);
+//   StoreWriter writer("train", extractor.spec());
+//   extract_to_store(extractor, train, writer);  // or fit() and extract() for samples in memory
 #pragma once
 
 #include <atomic>
@@ -18,6 +20,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "fungi/feature/projection.h"
+#include "fungi/feature/store.h"
 #include "fungi/feature/store_writer.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/objective.h"
@@ -44,6 +47,13 @@ struct ExtractorOptions {
   std::vector<NamedMatrix> given;
 };
 
+// How to open a backbone for these objectives: with patch tokens where one looks at them, without
+// a layer where there are none, and with the layer's input that the preset means. The rest stays as
+// it is in `options`. An Error names an objective that there is not; one of your own that wants
+// tokens needs BackboneOptions::tokens.
+BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset preset,
+                             BackboneOptions options = {});
+
 class Extractor {
  public:
   Extractor(const Backbone& backbone, ExtractorOptions options, Pool& pool);
@@ -67,6 +77,13 @@ class Extractor {
            const std::atomic<bool>* stop = nullptr);
   std::vector<NamedMatrix> state() const;  // "<objective>-<name>"
   void restore(const std::vector<NamedMatrix>& state);
+  // The objectives' state agreed upon with a store, before its plan(): what the store has (from an
+  // earlier run, or from StoreOptions::like) is taken, what is missing is found by fit(), and all
+  // of it is put into the store. So a store keeps the state it began with, also when its data set
+  // has grown; Error where options.given or restore() said otherwise. False: stopped, as fit().
+  bool settle(StoreWriter& writer, const Dataset& support,
+              const std::function<void(size_t, size_t)>& progress = {},
+              const std::atomic<bool>* stop = nullptr);
 
   // Everything that decides about the features, for a store's manifest.
   StoreSpec spec() const;
@@ -91,6 +108,7 @@ struct ExtractProgress {
 
 struct ExtractRun {
   std::function<void(const ExtractProgress&)> progress;  // from any thread, one call at a time
+  std::function<void(size_t, size_t)> support_progress;  // of Extractor::settle(), comes before
   // Each failure that was recorded, with the sample's id.
   std::function<void(const std::string&, const StoreFailure&)> failure;
   const std::atomic<bool>* stop =
@@ -98,13 +116,20 @@ struct ExtractRun {
   bool strict = false;  // the first failure is an Error, after its shard is saved
 };
 
-// Computes what the writer's plan still wants. The result says whether all is there.
+// Settles the state with the store, then computes what the writer's plan still wants: called
+// again, it goes on where it was stopped. The result says whether all is there.
 StoreTotals extract_to_store(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                              const ExtractRun& run = {});
 
-// The same for the samples a plan() lists; for callers that looked at the plan first.
+// The second half of it, for callers that settled the state and looked at the plan themselves.
 StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                      const std::vector<StoreWork>& plan, const ExtractRun& run = {});
+
+// Without a store: the features of all samples as Store::load() gives them, without kept factors.
+// Samples that cannot be used are no rows; `failures` says which (by number in the data set) and
+// why. The extractor must be ready.
+FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
+                             std::vector<StoreFailure>* failures = nullptr);
 
 std::vector<StoreSample> store_samples(const Dataset& dataset);
 

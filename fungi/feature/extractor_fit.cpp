@@ -129,8 +129,8 @@ std::vector<NamedMatrix> Extractor::state() const {
   return all;
 }
 
-void Extractor::restore(const std::vector<NamedMatrix>& state) {
-  auto& objectives = state_->objectives;
+std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix>& state) {
+  std::vector<std::string> names;
   std::vector<std::vector<NamedMatrix>> own(objectives.size());
   for (const NamedMatrix& m : state) {
     // "kl-own-head-weight" is of the objective "kl-own", not of "kl".
@@ -149,10 +149,34 @@ void Extractor::restore(const std::vector<NamedMatrix>& state) {
     std::string name = m.name.substr(longest);
     for (const NamedMatrix& known : objective.state())
       if (stored_name(objective, known.name) == m.name) name = known.name;
-    own[owner].push_back({name, m.values.copy()});
+    names.push_back(stored_name(objective, name));
+    own[owner].push_back({std::move(name), m.values.copy()});
   }
   for (size_t o = 0; o < objectives.size(); ++o)
     if (!own[o].empty()) objectives[o].objective->restore(own[o]);
+  return names;
+}
+
+void Extractor::restore(const std::vector<NamedMatrix>& state) {
+  for (std::string& name : state_->restore(state)) state_->stated.push_back(std::move(name));
+}
+
+bool Extractor::settle(StoreWriter& writer, const Dataset& support,
+                       const std::function<void(size_t, size_t)>& progress,
+                       const std::atomic<bool>* stop) {
+  // What the user said is compared with what the store has, not ignored; what fit() found is not:
+  // the data set may have grown since.
+  const std::vector<std::string>& stated = state_->stated;
+  for (const NamedMatrix& m : state())
+    if (writer.has_state(m.name) && std::find(stated.begin(), stated.end(), m.name) != stated.end())
+      writer.put_state(m.name, m.values);
+  std::vector<NamedMatrix> stored;
+  for (const std::string& name : writer.state_names()) stored.push_back({name, writer.state(name)});
+  state_->restore(stored);
+  if (!ready() && !fit(support, progress, stop)) return false;
+  for (const NamedMatrix& m : state())
+    if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
+  return true;
 }
 
 }  // namespace fungi

@@ -16,7 +16,8 @@ struct Extractor::State {
   std::unique_ptr<Projection> projection;
   std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
   Stages own;
-  std::vector<size_t> zeros;  // per objective: gradients so far that were zero
+  std::vector<size_t> zeros;        // per objective: gradients so far that were zero
+  std::vector<std::string> stated;  // state that the user gave, by its name in a store
 
   State(const Backbone& b, ExtractorOptions o, Pool& p)
       : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
@@ -31,6 +32,9 @@ struct Extractor::State {
   void run_chunk(ChunkWorker& worker, const Dataset& dataset, std::span<const size_t> samples,
                  size_t first, std::span<SampleResult> results,
                  std::span<StoreFailure> failures);  // extractor.cpp
+
+  // Gives each objective what is its own; the answer: the names in a store of what was given.
+  std::vector<std::string> restore(const std::vector<NamedMatrix>& state);  // extractor_fit.cpp
 
   // Of one sample, until its group is projected.
   size_t waiting_floats() const {

@@ -58,6 +58,22 @@ std::string specification(const std::string& name, const json& parameters) {
   return text;
 }
 
+// The specifications of all objectives.
+std::vector<std::string> specifications(const ExtractionRecord& record, const json& settings) {
+  std::vector<std::string> list;
+  const std::vector<std::string> ours = fungi::objective_names();
+  for (const std::string& name : objective_names(record.manifest)) {
+    if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
+      fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
+                       name),
+           record.place,
+           "build the Extractor in the program that has it, and give it the store's state with "
+           "restore()");
+    list.push_back(specification(name, settings.at("objectives").at(name)));
+  }
+  return list;
+}
+
 // The picture files of a query. The same file may come twice: ids only name random draws here.
 class QueryFiles final : public Dataset {
  public:
@@ -97,9 +113,10 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
   return from_settings(record, [&](const json& settings) {
     BackboneOptions o;
     o.precision = parse_precision(record.manifest.spec.precision, record.place);
-    const std::vector<std::string> objectives = objective_names(record.manifest);
-    o.layer = objectives.empty() ? "none" : settings.at("layer").get<std::string>();
-    for (const std::string& name : objectives) o.tokens |= kind_of(name) == "ibot";
+    const std::vector<std::string> objectives = specifications(record, settings);
+    if (!objectives.empty()) o.layer = settings.at("layer").get<std::string>();
+    o = backbone_for(objectives, parse_preset(settings.at("preset").get<std::string>()),
+                     std::move(o));
     o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
     if (settings.contains("stated"))
       for (const auto& [key, value] : settings.at("stated").items())
@@ -123,17 +140,7 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
 ExtractorOptions extractor_options(const ExtractionRecord& record) {
   return from_settings(record, [&](const json& settings) {
     ExtractorOptions o;
-    o.objectives.clear();
-    const std::vector<std::string> ours = fungi::objective_names();
-    for (const std::string& name : objective_names(record.manifest)) {
-      if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
-        fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
-                         name),
-             record.place,
-             "build the Extractor in the program that has it, and give it the store's state with "
-             "restore()");
-      o.objectives.push_back(specification(name, settings.at("objectives").at(name)));
-    }
+    o.objectives = specifications(record, settings);
     o.preset = parse_preset(settings.at("preset").get<std::string>());
     o.seed = settings.at("seed").get<uint64_t>();
     o.decode.exif_orientation = settings.at("exif_orientation").get<bool>();
@@ -169,6 +176,24 @@ std::string query_id(const fs::path& file, const KnowsId& known) {
   return file.string();
 }
 
+// Before anything is built of it: another architecture would fail in ways that do not name the
+// reason.
+void require_same_model(const ExtractionRecord& record, const fs::path& model) {
+  const StoreSpec& spec = record.manifest.spec;
+  if (spec.model_sha256.empty())
+    fail("the rows were made with weights that came from no file", record.place,
+         "build the Extractor in the program that has them, and use restore()");
+  std::error_code ignored;  // then it is not there for us
+  if (!fs::exists(model, ignored))
+    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
+                     record.place, spec.model_sha256),
+         model.string(), "say where it is with -m");
+  if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
+    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
+                     record.place, spec.model_sha256, found),
+         model.string(), "say with -m where the model of the rows is");
+}
+
 struct Reopened::State {
   Backbone backbone;
   Extractor extractor;
@@ -182,9 +207,6 @@ struct Reopened::State {
 
 Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options) {
   const StoreSpec& spec = record.manifest.spec;
-  if (spec.model_sha256.empty())
-    fail("the rows were made with weights that came from no file", record.place,
-         "build the Extractor in the program that has them, and use restore()");
   ExtractorOptions own = extractor_options(record);
   if (own.projection == ProjectionKind::matrix) {
     if (options.projection_matrix.empty())
@@ -193,24 +215,15 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
     own.projection_matrix = std::move(options.projection_matrix);
   }
   const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
-  std::error_code ignored;  // then it is not there for us
-  if (!fs::exists(model, ignored))
-    fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
-                     record.place, spec.model_sha256),
-         model.string(), "say where it is with -m");
-  // Before anything is built of it: another architecture would fail in ways that do not name the
-  // reason.
-  if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
-    fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
-                     record.place, spec.model_sha256, found),
-         model.string(), "say with -m where the model of the rows is");
+  require_same_model(record, model);
   state_ = std::make_unique<State>(model, record, std::move(own), pool);
   Extractor& extractor = state_->extractor;
   for (const NamedMatrix& m : extractor.state())
     if (std::none_of(record.state.begin(), record.state.end(),
                      [&](const NamedMatrix& s) { return s.name == m.name; }))
       fail(fmt::format("the state '{}' that the rows were made with is not there", m.name),
-           record.place, "extract again; a program of yours must call StoreWriter::put_state");
+           record.place,
+           "extract again; a program of yours must call extract_to_store() or Extractor::settle()");
   if (!extractor.ready())
     fail("the negatives or clusters that the rows were made with are not there", record.place,
          "extract again");

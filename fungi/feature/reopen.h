@@ -35,6 +35,9 @@ ExtractionRecord extraction_record(StoreManifest manifest, const std::filesystem
 BackboneOptions backbone_options(const ExtractionRecord& record);
 ExtractorOptions extractor_options(const ExtractionRecord& record);
 
+// Error unless the file is there and is the model that the rows were made with (by its sha256).
+void require_same_model(const ExtractionRecord& record, const std::filesystem::path& model);
+
 struct ReopenOptions {
   std::filesystem::path model;      // empty: where it was when the store was made
   Matrix<float> projection_matrix;  // for a store of ProjectionKind::matrix, which keeps the

@@ -43,6 +43,10 @@ TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
     EXPECT_NE(misspelt.err.find("no option '--modle'. Did you mean '--model'?"), std::string::npos)
         << misspelt.err;
   }
+  const Outcome dash = run_fungi("kmeans store -k 3");
+  EXPECT_EQ(dash.status, 2);
+  EXPECT_NE(dash.err.find("no option '-k'"), std::string::npos) << dash.err;
+  EXPECT_EQ(dash.err.find("Did you mean"), std::string::npos) << dash.err;
   for (const char* words : {"extract pictures -o store", "extract -o store -- pictures"}) {
     const Outcome missing = run_fungi(words);
     EXPECT_EQ(missing.status, 2);
@@ -102,9 +106,38 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(CommandLine, UsageHasTheWordsInTheirOrder) {
+  for (const auto& [verb, usage] : {std::pair<std::string, std::string>{"", "fungi VERB [OPTIONS]"},
+                                    {"extract", "fungi extract DATA -m MODEL -o STORE [OPTIONS]"},
+                                    {"project", "fungi project STORE -o STORE [OPTIONS]"},
+                                    {"knn", "fungi knn TRAIN TEST [OPTIONS]"},
+                                    {"pca", "fungi pca STORES... -o FOLDER [OPTIONS]"},
+                                    {"reproduce", "fungi reproduce [TABLE] [OPTIONS]"}})
+    EXPECT_NE(run_fungi(verb + " --help").out.find("Usage: " + usage + "\n"), std::string::npos)
+        << run_fungi(verb + " --help").out;
+  const test::TemporaryFolder folder;
+  const Outcome late =
+      run_fungi("extract -m w --objectives kl " + folder.path().string() + " -o s");
+  EXPECT_EQ(late.status, 2);
+  EXPECT_NE(late.err.find("put the data set before the options"), std::string::npos) << late.err;
+}
+
+TEST(CommandLine, HelpShowsParametersAndNames) {
+  for (const char* verb : {"extract", "bench"}) {
+    const std::string help = run_fungi(std::string(verb) + " --help").out;
+    for (const std::string& name : objective_names())
+      for (const Parameter& p : default_parameters(name, Preset::native))
+        EXPECT_NE(help.find(" " + p.name + "="), std::string::npos) << verb << " " << p.name;
+    EXPECT_NE(help.find("temperature=15 (lib 1), width=768"), std::string::npos) << help;
+  }
+  for (const char* name : {"vit_base_patch16_224", "dino_vits8", "dinov2_vitl14"})
+    EXPECT_NE(run_fungi("bench --help").out.find(name), std::string::npos) << name;
+}
+
 TEST(CommandLine, BenchPrintsOneObject) {
   for (const char* objectives :
-       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2"}) {
+       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2",
+        "ibot:width=16,local_crops=1"}) {
     const Outcome o =
         run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") +
                   objectives);
@@ -117,6 +150,7 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_GT(json["share_of_peak"], 0);
   }
   EXPECT_EQ(run_fungi("bench -m vit_enormous").status, 1);
+  EXPECT_EQ(run_fungi("bench -m vit_tiny_patch16_224 --objectives klein").status, 2);
   for (const char* command : {"bench -m vit_tiny_patch16_224 --objectives none kl",
                               "extract data -m model -o store --objectives kl none"}) {
     const Outcome both = run_fungi(command);

@@ -316,6 +316,10 @@ TEST_F(Evaluate, OptionsThatWouldBeIgnoredAreRefused) {
         {"export s f.npz --layer-name x", "--layer-name"},
         {"project s -o t --given m.npz", "--projection matrix"},
         {"bench -m vit_tiny_patch16_224 --objectives kl dino --batch 4", "--batch"},
+        {"extract d -m m -o s --objectives none --projection sign", "--projection"},
+        {"extract d -m m -o s --objectives none --projection-dim 8", "--projection-dim"},
+        {"extract d -m m -o s --objectives none --layer blocks.0.attn.proj", "--layer"},
+        {"extract d -m m -o s --objectives none --keep-factors", "--keep-factors"},
         {"cka s -j 5000", "--threads"},
         {"report s t -j 5000", "--threads"},
         {"report s t -k 0", "at least 1"}})

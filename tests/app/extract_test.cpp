@@ -93,6 +93,56 @@ TEST(Extract, LikeUsesTheSameStateAndRefusesAMismatch) {
       << "resuming with other settings";
 }
 
+TEST(Extract, LikeSaysWhatIsLeftOut) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "train", 9);
+  write_idx(folder / "test", 5, 2);
+  const auto at = [&](const char* name) { return (folder / name).string(); };
+  const std::string settings =
+      kModel + std::string(
+                   "--objectives kl:temperature=3,width=8 dino_b:width=8,local_crops=1 "
+                   "--preset paper --projection gaussian --projection-dim 12 --seed 7 "
+                   "--layer blocks.1.mlp.fc2 --exif --allow-truncated --storage float16 ");
+  const std::string test = "extract " + at("test") + " --like ";
+  for (const std::string& more : {settings, kModel + std::string("--objectives none --exif ")}) {
+    fs::remove_all(folder / "train-store");
+    fs::remove_all(folder / "said");
+    fs::remove_all(folder / "left-out");
+    ASSERT_EQ(run_fungi("extract " + at("train") + more + "-o " + at("train-store")).status, 0);
+    ASSERT_EQ(run_fungi(test + at("train-store") + more + "-o " + at("said")).status, 0);
+    const Outcome o = run_fungi(test + at("train-store") + " -o " + at("left-out"));
+    ASSERT_EQ(o.status, 0) << o.err;
+    EXPECT_EQ(store_bytes(folder / "left-out"), store_bytes(folder / "said"));
+  }
+  // An option that is given is compared, also where it has the default's value.
+  ASSERT_EQ(run_fungi("extract " + at("train") + settings + "-o " + at("a")).status, 0);
+  for (const char* other : {" --seed 42", " --objectives kl", " --storage float32",
+                            " --projection sign", " --set heads=2"})
+    EXPECT_EQ(run_fungi(test + at("a") + other + " -o " + at("b")).status, 1) << other;
+  EXPECT_EQ(run_fungi("extract " + at("test") + " -o " + at("b")).status, 2) << "no model";
+  const Outcome nothing = run_fungi(test + at("train") + " -o " + at("b"));
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_NE(nothing.err.find("found no manifest.json"), std::string::npos) << nothing.err;
+  EXPECT_FALSE(fs::exists(folder / "b"));
+}
+
+TEST(Extract, LikeLooksForTheModelWhereItWas) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 5);
+  const auto at = [&](const char* name) { return (folder / name).string(); };
+  fs::copy(FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors", folder / "model.safetensors");
+  ASSERT_EQ(run_fungi("extract " + at("data") + " -m " + at("model.safetensors") +
+                      " --set heads=4 --objectives kl -o " + at("a"))
+                .status,
+            0);
+  fs::rename(folder / "model.safetensors", folder / "moved.safetensors");
+  const std::string like = "extract " + at("data") + " --like " + at("a") + " -o " + at("b");
+  const Outcome gone = run_fungi(like);
+  EXPECT_EQ(gone.status, 1);
+  EXPECT_NE(gone.err.find("say where it is with -m"), std::string::npos) << gone.err;
+  EXPECT_EQ(run_fungi(like + " -m " + at("moved.safetensors")).status, 0);
+}
+
 TEST(Extract, BadFilesAreRecordedAndSkipped) {
   const test::TemporaryFolder folder;
   fs::create_directories(folder / "data/a");

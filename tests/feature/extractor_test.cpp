@@ -118,10 +118,11 @@ TEST(Extractor, Ibot) {
   ExtractorOptions o;
   o.objectives = {"ibot:width=16,local_crops=1"};
   EXPECT_THROW(Extractor(plain, std::move(o), pool), Error);
-  const Backbone backbone = Backbone::assemble(tiny(), RandomTensors(1),
-                                               {.precision = Precision::f32, .tokens = true}, pool);
   o = {};
   o.objectives = {"ibot:width=16,local_crops=1"};
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1),
+                         backbone_for(o.objectives, o.preset, {.precision = Precision::f32}), pool);
   Extractor extractor(backbone, std::move(o), pool);
   const StoreRows rows = extractor.extract(data, range(3));
   EXPECT_TRUE(rows.failures.empty());
@@ -284,6 +285,21 @@ TEST(Extractor, ProgressCountsSamplesAndFitStopsWhenAsked) {
   EXPECT_EQ(last, 20u);
   EXPECT_EQ(failed, 1u);
   EXPECT_GE(calls, 3u) << "at least once per thread";
+}
+
+TEST(Extractor, WhatObjectivesWantOfABackbone) {
+  const BackboneOptions none = backbone_for({}, Preset::native),
+                        kl = backbone_for({"kl", "dino:width=8"}, Preset::lib),
+                        ibot = backbone_for({"kl", "ibot_b:width=8"}, Preset::paper,
+                                            {.layer = "blocks.0.mlp.fc1"});
+  EXPECT_EQ(none.layer, "none");
+  EXPECT_EQ(kl.layer, BackboneOptions().layer);
+  EXPECT_FALSE(kl.tokens);
+  EXPECT_FALSE(kl.mha_input_as_activation);
+  EXPECT_EQ(ibot.layer, "blocks.0.mlp.fc1");
+  EXPECT_TRUE(ibot.tokens);
+  EXPECT_TRUE(ibot.mha_input_as_activation);
+  EXPECT_THROW(backbone_for({"klein"}, Preset::native), Error);
 }
 
 TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {

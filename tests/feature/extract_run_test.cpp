@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole run as a C++ user writes it: extractor, writer, extract_to_store(). It goes on with what
+// a store has, grows with its data set, and follows another store.
+#include <gtest/gtest.h>
+
+#include "fungi/feature/reopen.h"
+#include "tests/feature/extractor_fixture.h"
+#include "tests/feature/store_fixture.h"
+#include "tests/support/command.h"
+
+namespace fungi {
+namespace {
+
+using test::Pictures;
+using test::range;
+using test::tiny;
+
+class ExtractRunTest : public testing::Test {
+ protected:
+  ExtractorOptions simclr() const {
+    ExtractorOptions o;
+    o.objectives = {"kl:width=8", "simclr:width=16,negatives=3"};
+    o.projection_rows = 20;
+    return o;
+  }
+  // Everything new, as another program run would have it.
+  StoreTotals run(const char* store, const Dataset& data, StoreOptions options = {},
+                  const ExtractRun& run = {}) {
+    Extractor extractor(backbone_, simclr(), pool_);
+    StoreWriter writer(folder_ / store, extractor.spec(), std::move(options));
+    return extract_to_store(extractor, data, writer, run);
+  }
+  Matrix<float> negatives(const char* store) const {
+    return Store::open(folder_ / store).state("simclr-negatives");
+  }
+
+  test::TemporaryFolder folder_;
+  Pool pool_{2};
+  Backbone backbone_ =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool_);
+};
+
+TEST_F(ExtractRunTest, AStoppedRunGoesOnWithTheNegativesItHad) {
+  const Pictures data(7);
+  EXPECT_TRUE(run("whole", data, {.shard_size = 2}).complete);
+  std::atomic<bool> stop{false};
+  ExtractRun stopped;
+  stopped.stop = &stop;
+  stopped.support_progress = [&](size_t done, size_t) { stop = done >= 1; };
+  StoreTotals totals = run("parts", data, {.shard_size = 2}, stopped);
+  EXPECT_EQ(totals.missing, 7u) << "stopped before there were negatives";
+  EXPECT_FALSE(totals.complete);
+  stop = false;
+  stopped.support_progress = {};
+  stopped.progress = [&](const ExtractProgress& p) { stop = p.saved >= 2; };
+  totals = run("parts", data, {.shard_size = 2}, stopped);
+  EXPECT_FALSE(totals.complete);
+  EXPECT_TRUE(run("parts", data, {.shard_size = 2}).complete);
+  EXPECT_EQ(test::contents(folder_ / "parts"), test::contents(folder_ / "whole"));
+}
+
+TEST_F(ExtractRunTest, AGrownDataSetKeepsTheNegatives) {
+  ASSERT_TRUE(run("s", Pictures(6)).complete);
+  const Matrix<float> before = negatives("s");
+  ASSERT_TRUE(run("s", Pictures(40)).complete);
+  EXPECT_EQ(Store::open(folder_ / "s").rows(), 40u);
+  EXPECT_TRUE(test::same(before, negatives("s")));
+  ASSERT_TRUE(run("fresh", Pictures(40)).complete);
+  EXPECT_FALSE(test::same(before, negatives("fresh"))) << "the test would prove nothing";
+  // Also where the user has fitted the extractor himself.
+  Extractor extractor(backbone_, simclr(), pool_);
+  const Pictures more(50);
+  extractor.fit(more);
+  StoreWriter writer(folder_ / "s", extractor.spec());
+  EXPECT_TRUE(extract_to_store(extractor, more, writer).complete);
+  EXPECT_TRUE(test::same(before, negatives("s")));
+}
+
+TEST_F(ExtractRunTest, ASecondSplitFollowsTheFirst) {
+  ASSERT_TRUE(run("train", Pictures(6)).complete);
+  ASSERT_TRUE(run("test", Pictures(9), {.like = folder_ / "train"}).complete);
+  EXPECT_TRUE(test::same(negatives("train"), negatives("test")));
+}
+
+TEST_F(ExtractRunTest, InMemoryAsInAStoreAndBrokenPicturesAreNoRows) {
+  const Pictures data(7, true);
+  EXPECT_EQ(run("s", data).failed, 1u);
+  const FeatureSet stored = Store::open(folder_ / "s").load();
+  Extractor extractor(backbone_, simclr(), pool_);
+  extractor.fit(data);
+  std::vector<StoreFailure> failures;
+  const FeatureSet set = extract_to_memory(extractor, data, &failures);
+  EXPECT_EQ(set.ids, stored.ids);
+  EXPECT_EQ(set.ids.size(), 6u);
+  EXPECT_EQ(set.labels, stored.labels);
+  EXPECT_EQ(set.classes, stored.classes);
+  EXPECT_TRUE(test::same(set.features, stored.features));
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].position, 3u);
+  EXPECT_EQ(failures[0].reason, "the file is broken");
+}
+
+TEST_F(ExtractRunTest, StateOfTheUsersOwnIsNotIgnored) {
+  const Pictures data(6);
+  ASSERT_TRUE(run("s", data).complete);
+  Extractor extractor(backbone_, simclr(), pool_);
+  StoreWriter writer(folder_ / "s", extractor.spec());
+  std::vector<NamedMatrix> own = extractor.state();
+  std::erase_if(own, [](const NamedMatrix& m) { return !m.name.starts_with("kl-head"); });
+  ASSERT_EQ(own.size(), 2u) << "weight and bias";
+  own[0].values(0, 0) += 1;
+  extractor.restore(own);
+  EXPECT_ERROR("keeps the state it began with", extract_to_store(extractor, data, writer));
+}
+
+}  // namespace
+}  // namespace fungi
