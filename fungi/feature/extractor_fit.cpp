@@ -131,7 +131,7 @@ std::vector<NamedMatrix> Extractor::state() const {
 
 std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix>& state) {
   std::vector<std::string> names;
-  std::vector<std::vector<NamedMatrix>> own(objectives.size());
+  std::vector<std::vector<NamedMatrix>> parts(objectives.size());
   for (const NamedMatrix& m : state) {
     // "kl-own-head-weight" is of the objective "kl-own", not of "kl".
     size_t owner = objectives.size(), longest = 0;
@@ -141,7 +141,9 @@ std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix
         owner = o, longest = prefix.size();
     if (owner == objectives.size()) {
       std::vector<std::string> known;
-      for (const NamedMatrix& own_state : this->state()) known.push_back(own_state.name);
+      for (const ScheduledObjective& o : objectives)
+        for (const NamedMatrix& part : o.objective->state())
+          known.push_back(stored_name(*o.objective, part.name));
       fail(fmt::format("'{}' belongs to none of the objectives", m.name), "state",
            fmt::format("those of this run have: {}", fmt::join(known, ", ")));
     }
@@ -150,10 +152,10 @@ std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix
     for (const NamedMatrix& known : objective.state())
       if (stored_name(objective, known.name) == m.name) name = known.name;
     names.push_back(stored_name(objective, name));
-    own[owner].push_back({std::move(name), m.values.copy()});
+    parts[owner].push_back({std::move(name), m.values.copy()});
   }
   for (size_t o = 0; o < objectives.size(); ++o)
-    if (!own[o].empty()) objectives[o].objective->restore(own[o]);
+    if (!parts[o].empty()) objectives[o].objective->restore(parts[o]);
   return names;
 }
 

@@ -121,18 +121,6 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
     if (settings.contains("stated"))
       for (const auto& [key, value] : settings.at("stated").items())
         o.stated_facts[key] = value.get<std::string>();
-    // A file's name and the config.json beside it may have told these; the same file may lie
-    // elsewhere now.
-    const json& p = settings.at("preprocess");
-    const auto colours = [&](const char* key) {
-      return fmt::format("{}", fmt::join(p.at(key).get<std::array<float, 3>>(), ","));
-    };
-    o.stated_facts["mean"] = colours("mean"), o.stated_facts["std"] = colours("std");
-    o.stated_facts["resize"] = std::to_string(p.at("resize").get<size_t>());
-    o.stated_facts["interpolation"] = p.at("filter").get<std::string>();
-    o.stated_facts["squash"] = p.value("squash", false) ? "yes" : "no";
-    if (json::parse(record.manifest.spec.architecture).value("family", "") == "dino")
-      o.stated_facts["family"] = "dino";
     return o;
   });
 }
@@ -194,13 +182,35 @@ void require_same_model(const ExtractionRecord& record, const fs::path& model) {
          model.string(), "say with -m where the model of the rows is");
 }
 
+namespace {
+
+// A file's name and the config.json beside it may have told the evaluation transform, and that it
+// is a DINO; the same file may lie elsewhere now.
+BackboneOptions with_transform(const ExtractionRecord& record, BackboneOptions o) {
+  return from_settings(record, [&](const json& settings) {
+    const json& p = settings.at("preprocess");
+    const auto colours = [&](const char* key) {
+      return fmt::format("{}", fmt::join(p.at(key).get<std::array<float, 3>>(), ","));
+    };
+    o.stated_facts["mean"] = colours("mean"), o.stated_facts["std"] = colours("std");
+    o.stated_facts["resize"] = std::to_string(p.at("resize").get<size_t>());
+    o.stated_facts["interpolation"] = p.at("filter").get<std::string>();
+    o.stated_facts["squash"] = p.value("squash", false) ? "yes" : "no";
+    if (json::parse(record.manifest.spec.architecture).value("family", "") == "dino")
+      o.stated_facts["family"] = "dino";
+    return o;
+  });
+}
+
+}  // namespace
+
 struct Reopened::State {
   Backbone backbone;
   Extractor extractor;
   StoreSpec spec;
 
   State(const fs::path& model, const ExtractionRecord& record, ExtractorOptions options, Pool& pool)
-      : backbone(Backbone::open(model, backbone_options(record), pool)),
+      : backbone(Backbone::open(model, with_transform(record, backbone_options(record)), pool)),
         extractor(backbone, std::move(options), pool),
         spec(record.manifest.spec) {}
 };
