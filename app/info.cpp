@@ -26,6 +26,7 @@ int show_machine(bool json) {
                              {"cpu", c.name},
                              {"physical_cores", c.physical_cores},
                              {"logical_cores", c.logical_cores},
+                             {"threads", default_threads()},
                              {"l1d_bytes", c.l1d_bytes},
                              {"l2_bytes", c.l2_bytes},
                              {"l3_bytes", c.l3_bytes},
@@ -33,17 +34,24 @@ int show_machine(bool json) {
                              {"isa", to_string(chosen)},
                              {"precision", to_string(precision)},
                              {"kernel", table},
-                             {"avx512_bf16", c.avx512_bf16}};
+                             {"avx512_bf16", c.avx512_bf16},
+                             {"amx_refused", c.amx_refused}};
     print_json(out);
     return kOk;
   }
   fmt::print(
-      "fungi      {}\ncpu        {}\ncores      {} physical, {} logical\ncaches     L1d {}, L2 {}, "
+      "fungi      {}\ncpu        {}\ncores      {} physical, {} logical{}\ncaches     L1d {}, L2 "
+      "{}, "
       "L3 {}\n",
-      FUNGI_VERSION, c.name, c.physical_cores, c.logical_cores, human_bytes(double(c.l1d_bytes)),
-      human_bytes(double(c.l2_bytes)), human_bytes(double(c.l3_bytes)));
+      FUNGI_VERSION, c.name, c.physical_cores, c.logical_cores,
+      c.quota ? fmt::format("; this container may use {}", c.quota) : "",
+      human_bytes(double(c.l1d_bytes)), human_bytes(double(c.l2_bytes)),
+      human_bytes(double(c.l3_bytes)));
   fmt::print("supported  {}\nchosen     {} ({}); FUNGI_ISA forces another\n",
              fmt::join(supported, " "), table, to_string(precision));
+  if (c.amx_refused)
+    fmt::print(
+        "amx        the processor has it, the system does not grant it: Linux 5.16 is needed\n");
   return kOk;
 }
 

@@ -20,8 +20,7 @@ struct Linear {
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
-// Reads `name`.weight and, where it exists, `name`.bias. rows selects [first, first + out) of a
-// stacked tensor of `total` rows.
+// `name`.weight [out, in] and `name`.bias; `backward`: its transpose is packed, too.
 struct LinearRequest {
   std::string name;
   size_t out = 0, in = 0;

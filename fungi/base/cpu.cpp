@@ -6,10 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "fungi/base/error.h"
 
@@ -61,6 +64,30 @@ unsigned count_physical(const cpu_set_t& allowed) {
   return cores.empty() ? 1u : unsigned(cores.size());
 }
 
+}  // namespace
+
+unsigned parse_quota(std::string_view text) {  // "150000 100000", or "max 100000"
+  std::istringstream words{std::string(text)};
+  double time = 0, period = 0;
+  if (!(words >> time >> period) || !(time > 0) || !(period > 0)) return 0;
+  return unsigned(std::clamp(std::ceil(time / period), 1.0, 1e6));
+}
+
+namespace {
+
+// What a container is allowed: cgroup version 2, then version 1.
+unsigned read_quota() {
+  const auto line = [](const char* path) {
+    std::string text;
+    std::ifstream file(path);
+    std::getline(file, text);
+    return text;
+  };
+  if (const unsigned found = parse_quota(line("/sys/fs/cgroup/cpu.max"))) return found;
+  return parse_quota(line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") + " " +
+                     line("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
+}
+
 Cpu detect() {
   Cpu c;
   c.name = brand();
@@ -70,6 +97,7 @@ Cpu detect() {
     c.logical_cores = unsigned(CPU_COUNT(&allowed));
     c.physical_cores = count_physical(allowed);
   }
+  c.quota = read_quota();
   auto cache = [](int name) {
     const long n = sysconf(name);
     return n > 0 ? size_t(n) : 0;
@@ -88,8 +116,9 @@ Cpu detect() {
              (seven.b >> 31 & 1);
   c.avx512_bf16 = c.avx512 && (seven1.a >> 5 & 1);
   c.avx512_vnni = c.avx512 && (seven.c >> 11 & 1);
-  c.amx_bf16 =
-      c.avx512_bf16 && tiles && (seven.d >> 24 & 1) && (seven.d >> 22 & 1) && request_amx();
+  const bool has_tiles = c.avx512_bf16 && (seven.d >> 24 & 1) && (seven.d >> 22 & 1);
+  c.amx_bf16 = has_tiles && tiles && request_amx();
+  c.amx_refused = has_tiles && !c.amx_bf16;
 #ifdef FUNGI_EMULATE_TILES
   c.amx_bf16 = c.avx512_bf16;  // what the table needs besides tiles
 #endif

@@ -16,12 +16,15 @@ struct Cpu {
   std::string name;             // as the processor calls itself
   unsigned logical_cores = 1;   // that this process may run on
   unsigned physical_cores = 1;  // without hyper-threads
+  unsigned quota = 0;           // cores' worth of time that a container may use; 0 = no limit
   size_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   bool avx2 = false, avx512 = false, avx512_bf16 = false, avx512_vnni = false,
-       amx_bf16 = false;  // usable, not merely advertised
+       amx_bf16 = false;     // usable, not merely advertised
+  bool amx_refused = false;  // the processor has tiles, the system does not grant them
 };
 
 const Cpu& cpu();
+unsigned parse_quota(std::string_view cpu_max);  // cores' worth, rounded up; 0 = none
 
 const char* to_string(Isa isa);
 Isa parse_isa(std::string_view name);  // throws Error naming the choices

@@ -22,11 +22,18 @@ constexpr size_t round_up(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Raw, zero-filled, 64-byte aligned memory; on huge pages where it is large. Move-only.
+// Raw, zero-filled, 64-byte aligned memory; on huge pages where it is large. Move-only; what was
+// moved from is empty.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes);
+  Buffer(Buffer&& b) noexcept : data_(std::move(b.data_)), bytes_(std::exchange(b.bytes_, 0)) {}
+  Buffer& operator=(Buffer&& b) noexcept {
+    data_ = std::move(b.data_);
+    bytes_ = std::exchange(b.bytes_, 0);
+    return *this;
+  }
   std::byte* data() noexcept { return data_.get(); }
   const std::byte* data() const noexcept { return data_.get(); }
   size_t bytes() const noexcept { return bytes_; }
@@ -58,7 +65,8 @@ struct View {
   View slice(size_t first, size_t count) const { return {row(first), count, cols, stride}; }
 };
 
-// Owned, zero-filled, aligned, compact unless a stride is asked for. Move-only; copy() is explicit.
+// Owned, zero-filled, aligned, compact unless a stride is asked for. Move-only, as Buffer; copy()
+// is explicit.
 template <class T>
 class Matrix {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -69,6 +77,14 @@ class Matrix {
   Matrix(size_t rows, size_t cols, size_t stride)
       : buffer_(bytes_of(rows, stride)), rows_(rows), cols_(cols), stride_(stride) {
     FUNGI_ASSERT(stride >= cols);
+  }
+  Matrix(Matrix&& m) noexcept { *this = std::move(m); }
+  Matrix& operator=(Matrix&& m) noexcept {
+    buffer_ = std::move(m.buffer_);
+    rows_ = std::exchange(m.rows_, 0);
+    cols_ = std::exchange(m.cols_, 0);
+    stride_ = std::exchange(m.stride_, 0);
+    return *this;
   }
 
   size_t rows() const noexcept { return rows_; }

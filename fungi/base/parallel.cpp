@@ -17,7 +17,10 @@
 
 namespace fungi {
 
-unsigned default_threads() { return cpu().physical_cores; }
+unsigned default_threads() {
+  const Cpu& c = cpu();
+  return c.quota ? std::min(c.quota, c.physical_cores) : c.physical_cores;
+}
 
 struct Pool::State {
   std::mutex mutex;

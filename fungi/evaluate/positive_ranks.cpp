@@ -39,9 +39,8 @@ class Counter {
     }
   }
 
-  // Positives before `first` certainly come before a row of these bounds, those from `second` on
-  // certainly after it.
-  std::pair<size_t, size_t> places(float lower, float upper) const {
+  // The place of a row of these bounds among the positives; nothing where they leave it open.
+  std::optional<size_t> place(float lower, float upper) const {
     size_t first = 0, left = high_.size();  // the first whose high end is not below `lower`
     while (left > 0) {
       const size_t half = left / 2;
@@ -49,9 +48,8 @@ class Counter {
       first += before ? left - half : 0;
       left = half;
     }
-    size_t second = first;
-    while (second < low_.size() && !(low_[second] > upper)) ++second;
-    return {first, second};
+    if (first < low_.size() && !(low_[first] > upper)) return std::nullopt;
+    return first;
   }
 
   PositiveRanks& ranks() { return ranks_; }
@@ -125,8 +123,8 @@ class Block {
   void count(size_t query, size_t first_row, size_t in_block, float lower) {
     Counter& counter = counters_[query];
     if (counter.ranks().positives().empty()) return;
-    const auto [first, second] = counter.places(lower, scan_->upper(query, in_block, lower));
-    if (first == second) return counter.ranks().count(first);
+    if (const auto place = counter.place(lower, scan_->upper(query, in_block, lower)))
+      return counter.ranks().count(*place);
     const size_t row = first_row + in_block;
     const double key = exact_(queries_.row(query), database_.row(row), scan_->query_norm(query),
                               scan_->row_norm(in_block));

@@ -220,18 +220,19 @@ Moments Covariance::finish(Pool& pool) {
     mean[c] = sum_[c] / double(taken_);
     out.mean[c] = mean[c] + double(shift_[c]);
   }
+  const double rows = double(taken_);
+  *this = Covariance(width_, products_);  // before anything can fail: scatter_ is gone
   pool.parallel_for(width_, kMirror, [&](size_t begin, size_t end, unsigned) {
     for (size_t left = 0; left < end; left += kMirror)
       for (size_t i = begin; i < end; ++i)
         for (size_t j = left; j < std::min(left + kMirror, i + 1); ++j) {
-          const double value = out.scatter(i, j) - double(taken_) * mean[i] * mean[j];
+          const double value = out.scatter(i, j) - rows * mean[i] * mean[j];
           if (!std::isfinite(value))
             fail("expected numbers whose squares fit f32, found larger ones", "features",
                  "scale the features down");
           out.scatter(i, j) = out.scatter(j, i) = value;
         }
   });
-  *this = Covariance(width_, products_);
   return out;
 }
 

@@ -16,7 +16,7 @@ constexpr float kTanhLinear = 1.595769122f,
 // Quick: four digits, good enough for a result that will be rounded to bf16.
 template <Activation A, bool Quick = false>
 FUNGI_INLINE Floats activated(Floats x) {
-  if constexpr (A == Activation::relu) return max(x, Floats{});
+  if constexpr (A == Activation::relu) return max(Floats{}, x);  // NaN stays NaN
   if constexpr (A == Activation::gelu && Quick) return gelu_for_bf16(x);
   if constexpr (A == Activation::gelu && !Quick) {
     const Floats part = x * normal_tail(x, exp(-0.5f * x * x));

@@ -23,7 +23,8 @@ FUNGI_INLINE Floats finish_logits(const Attention& a, size_t head, size_t query,
   return peak;
 }
 
-// Whether the logits are finished by a factor alone, which the exponential takes in passing.
+// Whether the logits are finished by a factor alone, which the exponential takes in passing: after
+// the largest is subtracted, which is exact for those near it however large all of them are.
 FUNGI_INLINE bool scaled_only(const Attention& a) { return !a.bias && !a.mask && a.scale > 0; }
 
 // Weights of queries [first, first + count) over their logits, in elements' values but as floats.
@@ -34,12 +35,12 @@ void weigh(const Attention& a, size_t head, size_t first, size_t count, E, float
   const Floats scale = all(scaled ? a.scale : 1.0f);
   for (size_t i = 0; i < count; ++i) {
     float* row = logits + i * stride;
-    const float peak = scaled ? row_peak(a.tokens, row) * a.scale
-                              : largest(finish_logits(a, head, first + i, row));
-    const Floats shift = all(peak == -__builtin_inff() ? 0.0f : -peak);
+    const float peak =
+        scaled ? row_peak(a.tokens, row) : largest(finish_logits(a, head, first + i, row));
+    const Floats top = all(peak == -__builtin_inff() ? 0.0f : peak);
     Floats total{};
     for_each_vector(a.tokens, [&](size_t j, size_t lanes) FUNGI_FORCE {
-      Floats e = exp(fma(load(row + j, lanes, -__builtin_inff()), scale, shift));
+      Floats e = exp((load(row + j, lanes, -__builtin_inff()) - top) * scale);
       if constexpr (sizeof(E) == 2) e = rounded_to_bf16(e);
       store(row + j, lanes, e);
       total += e;
@@ -71,17 +72,17 @@ FUNGI_INLINE void weigh(const Attention& a, size_t head, size_t first, size_t co
           scaled ? row_peaks(a.tokens, row) : finish_logits(a, head, first + begin + i, row);
     }
     const Floats peaks = fold_rows(register_of, [](Floats x, Floats y) { return max(x, y); });
-    alignas(64) float shift[kLanes];
-    store(shift, peaks == kNever ? Floats{} : -(peaks * scale));
+    alignas(64) float peak[kLanes];
+    store(peak, peaks == kNever ? Floats{} : peaks);
     for (size_t i = 0; i < rows; ++i) {
       const float* row = logits + (begin + i) * stride;
       bfloat16* out = weights + (begin + i) * weight_stride;
-      const Floats down = all(shift[i]);
+      const Floats top = all(peak[i]);
       Floats total{};
       size_t j = 0;
       const auto keep = [&](Floats low, Floats high) FUNGI_FORCE {
         const Floats pairs =
-            narrow(quick_exp2(fma(low, scale, down)), quick_exp2(fma(high, scale, down)));
+            narrow(quick_exp2((low - top) * scale), quick_exp2((high - top) * scale));
         __builtin_memcpy(out + j, &pairs, sizeof pairs);
         total = dot_pairs(pairs, ones, total);
       };

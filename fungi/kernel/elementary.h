@@ -77,7 +77,7 @@ FUNGI_INLINE Floats normal_tail(Floats x, Floats bell) {
 // x·Φ(x) for a result that will be rounded to bf16: Φ = (q + x p) / 2q with polynomials p, q in x²,
 // no exponential. Within 1e-4 of itself from x = -2 on, within 1e-5 absolutely.
 FUNGI_INLINE Floats gelu_for_bf16(Floats x) {
-  constexpr float kEnd = 5.5f;  // beyond it Φ is 0 or 1
+  constexpr float kEnd = 5.4109976f;  // where q = x p: Φ is 0 or 1, and stays so beyond
   const Floats m = max(all(-kEnd), x), c = min(all(kEnd), m), t = c * c;
   Floats p = all(-2.54875397e-07f);
   p = fma(p, t, all(1.06861968e-04f));

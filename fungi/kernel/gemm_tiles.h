@@ -83,8 +83,11 @@ struct TileCut {
     slices = steps <= kUnslicedSteps ? 1 : (steps + kSliceSteps - 1) / kSliceSteps;
   }
   size_t panel_bytes() const { return steps * kStepElements * sizeof(bfloat16); }
-  // Blocks whose sums wait for the next slice.
-  size_t open_blocks() const { return slices == 1 ? 1 : larger(group, kLeadBlocks); }
+  // Blocks whose sums wait for the next slice; no fewer for a longer k, of which fewer panels fit.
+  size_t open_blocks() const {
+    constexpr size_t kShortest = (kUnslicedSteps + 1) * kStepElements * sizeof(bfloat16);
+    return slices == 1 ? 1 : larger(kGroupBytes / kShortest, kLeadBlocks);
+  }
 };
 
 inline size_t tile_gemm_scratch(size_t, size_t n, size_t k) noexcept {
@@ -247,6 +250,7 @@ void tile_product(const TileProblem& p) {
 inline void tile_gemm(size_t m, const void* x, size_t x_stride, const PackedMatrix& weights,
                       const Epilogue& e, void* scratch) noexcept {
   const PackedView w = view_of(weights);
+  if (m == 0 || w.k == 0) return;  // as the other tables
   const TileCut cut(w.n, w.k);
   const size_t row_bytes = cut.steps * 64, tail_rows = m % kBlockRows;
   float* sums = static_cast<float*>(scratch);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -64,6 +65,7 @@ PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed) {
 }
 
 double measure_peak_gflops(const Kernel& kernel, unsigned threads, double seconds) {
+  threads = std::min(threads, cpu().logical_cores);  // more of them would share these
   using Clock = std::chrono::steady_clock;
   constexpr size_t kNumbers = 4096, kRounds = 10000;
   Matrix<float> random(1, kNumbers);
@@ -92,7 +94,13 @@ double measure_peak_gflops(const Kernel& kernel, unsigned threads, double second
   };
   {
     std::vector<std::jthread> crew;
-    for (unsigned i = 1; i < threads; ++i) crew.emplace_back(run, i);
+    try {
+      for (unsigned i = 1; i < threads; ++i) crew.emplace_back(run, i);
+    } catch (const std::system_error& e) {
+      ready = threads;  // those that wait would wait for ever
+      fail("expected to start " + std::to_string(threads) + " threads: " + e.code().message(),
+           "threads", "use fewer");
+    }
     if (threads > 0) run(0);
   }
   double sum = 0;

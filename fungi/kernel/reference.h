@@ -42,7 +42,7 @@ T activation(Activation f, T x) {
     case Activation::none:
       return x;
     case Activation::relu:
-      return real(x) > 0 ? x : T(0);
+      return real(x) <= 0 ? T(0) : x;  // NaN stays NaN
     case Activation::gelu:
       return T(0.5) * x * (T(1) + error_function(x * T(std::sqrt(0.5))));
     case Activation::gelu_tanh: {

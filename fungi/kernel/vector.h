@@ -21,7 +21,6 @@ namespace {
 
 constexpr size_t kLanes = FUNGI_VECTOR_BYTES / sizeof(float);
 using Floats [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = float;
-using Ints [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = int32_t;
 using Words [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = uint32_t;
 using Halves [[gnu::vector_size(FUNGI_VECTOR_BYTES / 2)]] = uint16_t;
 

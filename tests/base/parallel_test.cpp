@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/base/matrix.h"
 
@@ -50,6 +51,23 @@ TEST(Pool, ThreadsThatCannotBeStartedAreAnError) {
         std::_Exit(9);
       },
       testing::ExitedWithCode(7), "");
+}
+
+TEST(Cpu, TheQuotaOfAContainerIsRoundedUp) {
+  EXPECT_EQ(parse_quota("max 100000"), 0u);
+  EXPECT_EQ(parse_quota("200000 100000"), 2u);
+  EXPECT_EQ(parse_quota("150000 100000"), 2u);
+  EXPECT_EQ(parse_quota("1000 100000"), 1u);
+  for (const char* none : {"", "-1 100000", "0 0", "100000", "x y", "1 0"})
+    EXPECT_EQ(parse_quota(none), 0u) << none;
+}
+
+TEST(Matrix, WhatWasMovedFromIsEmpty) {
+  Matrix<float> a(4, 3), b = std::move(a), c;
+  EXPECT_TRUE(a.empty() && a.rows() == 0 && a.view().data == nullptr);
+  c = std::move(b);
+  EXPECT_TRUE(b.empty() && b.stride() == 0);
+  EXPECT_EQ(c.rows(), 4u);
 }
 
 TEST(Matrix, SizesBeyondTheAddressSpaceAreNoSmallBuffers) {

@@ -57,6 +57,18 @@ TEST(Covariance, equals_plain_sums_for_both_kinds_of_products) {
   }
 }
 
+TEST(Covariance, is_empty_again_after_an_error) {
+  Pool pool(2);
+  const Matrix<float> rows = random_rows(700, 40, 6, 100);
+  Matrix<float> large = rows.copy();
+  large(3, 5) = 1e30f;
+  Covariance covariance(rows.cols(), Covariance::Products::f32);
+  covariance.add(large, pool);
+  EXPECT_THROW(covariance.finish(pool), Error);
+  covariance.add(rows, pool);
+  expect_moments(rows, covariance.finish(pool), 1e-6);
+}
+
 TEST(Covariance, any_width) {
   Pool pool(2);
   for (size_t width : {1u, 11u, 12u, 13u, 47u, 48u, 49u, 97u, 191u, 192u, 193u, 400u}) {

@@ -32,6 +32,14 @@ TEST_P(ActivationTest, FineGrid) {
   }
 }
 
+TEST_P(ActivationTest, NanStaysNan) {
+  for (Activation f : kAll) {
+    float x = std::numeric_limits<float>::quiet_NaN(), y = 0;
+    table().activate(f, 1, 1, &x, 1, &y, 1);
+    EXPECT_TRUE(std::isnan(y)) << int(f);
+  }
+}
+
 // Behind a product of bf16 they may be rougher, for the result is rounded to bf16: by 2^-9 of
 // itself. Here the product is zero and the bias the argument.
 TEST_P(ActivationTest, BehindAProduct) {

@@ -130,6 +130,25 @@ TEST_P(AttentionTest, EverythingMaskedGivesZeros) {
   for (double v : values(out)) EXPECT_EQ(v, 0);
 }
 
+// Whatever all logits have in common cancels, as long as f32 can tell them apart at all.
+TEST_P(AttentionTest, AMaskOnEveryTokenGivesTheirMean) {
+  for (const float mask : {-1e9f, -1e10f, -1e30f, std::numeric_limits<float>::lowest()}) {
+    Problem p(table(), 3, 40, 2, 32, false, true);
+    for (size_t j = 0; j < 40; ++j) p.mask(0, j) = mask;
+    Rows out(3, 64, 64), plain(3, 64, 64);
+    Scratch scratch(table().attention_scratch(3, 40, 32));
+    p.args.out = out.data();
+    p.args.out_stride = out.stride;
+    table().attention(p.args, scratch.data());
+    p.args.out = plain.data();
+    p.args.mask = nullptr;
+    p.args.scale = 0;  // no logit is larger than another
+    table().attention(p.args, scratch.data());
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t j = 0; j < 64; ++j) EXPECT_NEAR(out(i, j), plain(i, j), 0.01) << mask;
+  }
+}
+
 TEST_P(AttentionTest, Gradient) {
   struct {
     size_t queries, tokens, heads, head_dim;

@@ -61,6 +61,21 @@ TEST_P(GemmTest, SeveralBlocks) {
   check_product(table(), 1, 256, 768);
 }
 
+TEST_P(GemmTest, NoRowsOrNoDepthIsNothingToDo) {
+  for (auto [m, k] : {std::pair<size_t, size_t>{0, 8}, {4, 0}}) {
+    const Rows x = random_rows(4, 8, 0, 1, bf16()), w = random_rows(64, 8, 0, 2, bf16());
+    const PackedMatrix packed = pack(table(), {w.data(), 64, k, w.stride});
+    Elements elements(table(), x);
+    Scratch scratch(table().gemm_scratch(4, 64, 8));
+    Rows y(4, 64, 64);
+    Epilogue e;
+    e.out = y.data();
+    e.out_stride = y.stride;
+    table().gemm(m, elements.data(), elements.stride, packed, e, scratch.data());
+    y.expect_margin_untouched();
+  }
+}
+
 TEST_P(GemmTest, ScratchForManyRowsServesFewer) {
   for (size_t k : {0, 17, 300, 768, 1100, 3072})
     for (size_t m = 1, before = 0; m < 400; m += 3) {
