@@ -121,15 +121,33 @@ class Reader {
   char message_[256] = "out of memory";
 };
 
+// Whether all chunks in front of the pixels are there. libpng takes memory for what their lengths
+// say before it reads them.
+bool header_is_whole(std::span<const uint8_t> bytes) {
+  constexpr size_t kSignature = 8, kBefore = 8, kSum = 4, kLongest = 0x7fffffff;
+  for (size_t at = kSignature; at + kBefore <= bytes.size();) {
+    const uint8_t* chunk = bytes.data() + at;
+    const size_t length = png_get_uint_32(chunk);
+    if (length > kLongest || std::memcmp(chunk + 4, "IDAT", 4) == 0) return true;  // libpng's
+    if (length + kSum > bytes.size() - at - kBefore) return false;
+    at += kBefore + length + kSum;
+  }
+  return true;
+}
+
 }  // namespace
 
 Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
                    const DecodeOptions& options) {
   Reader reader(bytes);
-  const auto stop = [&](const char* where) {
-    if (!reader.ran_out()) fail_corrupt("PNG", name, reader.error());
+  const auto cut = [&](const char* where) {
     fail_truncated("PNG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where);
   };
+  const auto stop = [&](const char* where) {
+    if (!reader.ran_out()) fail_corrupt("PNG", name, reader.error());
+    cut(where);
+  };
+  if (!header_is_whole(bytes)) cut("within the header");
   if (!reader.read_header(options.allow_truncated)) stop("within the header");
   Decoded out{allocate(reader.width(), reader.height(), name, options), 1};
   if (options.exif_orientation) out.orientation = reader.orientation();

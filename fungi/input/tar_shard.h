@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <system_error>
 #include <unordered_map>
@@ -23,8 +24,15 @@ namespace fs = std::filesystem;
 inline constexpr size_t kStashBytes =
     size_t(256) << 20;  // members of a compressed shard read ahead of their turn
 
+inline constexpr size_t kFirstPiece = size_t(1) << 20;  // of a member, before more is believed
+
 inline std::string too_large(const std::string& name, uint64_t size) {
   return fmt::format("expected a member of at most 1 GiB, found '{}' of {} bytes", name, size);
+}
+
+// Whether a plain archive of `held` bytes (nothing: not known) can have such a member.
+inline bool fits(uint64_t offset, uint64_t size, std::optional<uint64_t> held) {
+  return !held || (size <= *held && offset <= *held - size);
 }
 
 class TarReader {
@@ -68,8 +76,13 @@ class TarReader {
 
   std::vector<uint8_t> data() {
     if (size() > kLargestFile) fail(too_large(name(), size()), file_.string());
-    std::vector<uint8_t> bytes(size());
-    for (size_t at = 0; at < bytes.size();) {
+    // A header may promise what the archive does not hold: memory follows what is there.
+    if (!compressed() && !fits(offset(), size(), size_of_file(file_)))
+      fail(fmt::format("member '{}' is cut off", name()), file_.string());
+    const size_t total = size();
+    std::vector<uint8_t> bytes(std::min(total, kFirstPiece));
+    for (size_t at = 0; at < total;) {
+      if (at == bytes.size()) bytes.resize(std::min(total, 2 * at));
       const la_ssize_t got =
           archive_read_data(archive_.get(), bytes.data() + at, bytes.size() - at);
       if (got < 0) check(ARCHIVE_FATAL);
@@ -162,6 +175,8 @@ class Shard {
       }
     } file{::open(file_.c_str(), O_RDONLY | O_CLOEXEC)};
     if (file.fd < 0) failed(std::generic_category().message(errno));
+    if (!fits(member.offset, member.size, size_of_file(file_)))
+      failed("it is shorter than its headers say");
     std::vector<uint8_t> bytes(member.size);
     for (size_t at = 0; at < bytes.size();) {
       const ssize_t got =

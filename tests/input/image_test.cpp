@@ -67,6 +67,24 @@ TEST(Image, RealPhotographsAsPillow) {
   }
 }
 
+// Found by fuzzing: libpng takes the memory that a chunk's length asks for, then looks for its
+// bytes.
+TEST(Image, AChunkThatIsNotThereTakesNoMemory) {
+  const auto most_ever = [] {  // KiB of addresses, touched or not
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;)
+      if (size_t kib; word == "VmPeak:" && status >> kib) return kib;
+    return size_t(0);
+  };
+  std::vector<uint8_t> bytes = golden_image("rgb8.png");
+  const uint8_t chunk[] = {0x60, 0, 0, 0, 'e', 'X', 'I', 'f', 'I', 'I'};     // 1.5 GiB
+  bytes.insert(bytes.begin() + 8 + 25, std::begin(chunk), std::end(chunk));  // behind IHDR
+  const size_t before = most_ever();
+  for (const bool tolerant : {false, true})
+    expect_contains(decode_error(bytes, {.allow_truncated = tolerant}), "end within the header");
+  EXPECT_LT(most_ever() - before, size_t(256) << 10);
+}
+
 TEST(Image, SaysWhatItFoundInstead) {
   expect_contains(decode_error({}), "empty file (0 bytes)");
   const std::string gif = decode_error({'G', 'I', 'F', '8', '9', 'a', 0, 0});

@@ -4,6 +4,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
@@ -205,6 +206,16 @@ TEST(TarNames, OneKeyForTwoImagesNamesBoth) {
   }
 }
 
+// Makes the first header say another size, in eleven octal digits.
+void claim(std::vector<uint8_t>& tar, const std::string& size) {
+  std::copy(size.begin(), size.end(), tar.begin() + 124);
+  std::fill_n(tar.begin() + 148, 8, uint8_t(' '));
+  unsigned sum = 0;
+  for (size_t i = 0; i < 512; ++i) sum += tar[i];
+  for (int i = 0; i < 6; ++i) tar[size_t(148 + i)] = uint8_t('0' + (sum >> 3 * (5 - i) & 7));
+  tar[154] = 0;
+}
+
 // A header alone says how large a member is; the bytes are a hole.
 TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
   const Scratch root;
@@ -214,14 +225,7 @@ TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
     tar.file("small.png", golden_image("rgb8.png"));
   }
   auto bytes = read_file_bytes(root.path() / "huge.tar");
-  const std::string size = "10000000000";  // octal: 1 GiB
-  std::copy(size.begin(), size.end(), bytes.begin() + 124);
-  bytes[124 + 10] = '1';  // and one byte
-  std::fill_n(bytes.begin() + 148, 8, uint8_t(' '));
-  unsigned sum = 0;
-  for (size_t i = 0; i < 512; ++i) sum += bytes[i];
-  for (int i = 0; i < 6; ++i) bytes[size_t(148 + i)] = uint8_t('0' + (sum >> 3 * (5 - i) & 7));
-  bytes[154] = 0;
+  claim(bytes, "10000000001");  // 1 GiB and one byte
   const fs::path file = root.path() / "huge.tar";
   root.write("huge.tar", std::vector<uint8_t>(bytes.begin(), bytes.begin() + 512));
   fs::resize_file(file, 512 + (uint64_t(1) << 30) + 512);
@@ -233,6 +237,46 @@ TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
   const std::string text = read_error(*data, 0);
   EXPECT_NE(text.find("'huge.jpg' of 1073741825 bytes"), std::string::npos) << text;
   EXPECT_EQ(data->image(1).width, 23u);
+}
+
+// Found by fuzzing: a few bytes took most of a GiB.
+TEST(TarDataset, MemoryFollowsWhatIsThereNotWhatAHeaderSays) {
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // KiB
+  };
+  const Scratch root;
+  {
+    Writer tar(root.path() / "label.tar");
+    tar.text("0.cls", "cat");
+  }
+  auto bytes = read_file_bytes(root.path() / "label.tar");
+  for (const bool sparse : {false, true}) {  // all of its content in holes
+    if (sparse) bytes[156] = 'S';
+    claim(bytes, "05000000000");  // 640 MiB
+    root.write("label.tar", bytes);
+    {
+      archive* zipped = archive_write_new();
+      archive_write_set_format_raw(zipped);
+      archive_write_add_filter_gzip(zipped);
+      EXPECT_EQ(archive_write_open_filename(zipped, (root.path() / "label.tar.gz").c_str()),
+                ARCHIVE_OK);
+      archive_entry* entry = archive_entry_new();
+      archive_entry_set_filetype(entry, AE_IFREG);
+      archive_write_header(zipped, entry);
+      archive_write_data(zipped, bytes.data(), bytes.size());
+      archive_entry_free(entry);
+      archive_write_free(zipped);
+    }
+    for (const char* name : {"label.tar", "label.tar.gz"}) {
+      SCOPED_TRACE(std::string(name) + (sparse ? ", sparse" : ""));
+      if (sparse && fs::path(name).extension() == ".gz") continue;  // may really hold so much
+      const auto before = peak();
+      EXPECT_THROW(open_dataset(root.path() / name), Error);
+      EXPECT_LT(peak() - before, 64 << 10);
+    }
+  }
 }
 
 }  // namespace
