@@ -2,7 +2,6 @@
 // One image through a backbone: 01_embed MODEL IMAGE [key=value ...]
 #include <cstdio>
 
-#include "fungi/feature/view_schedule.h"
 #include "fungi/fungi.h"
 
 int main(int argc, char** argv) try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a program needs: backbones, objectives, features, stores, neighbours, evaluation.
+// Everything a program needs: backbones, objectives, features, stores, neighbours, evaluation,
+// reports. What is not reachable from here is the library's own affair and may change.
 #pragma once
 
 #include "fungi/backbone/backbone.h"
@@ -8,18 +9,26 @@
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
 #include "fungi/checkpoint/checkpoint.h"
+#include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/classify.h"
+#include "fungi/evaluate/clustering.h"
+#include "fungi/evaluate/fewshot.h"
+#include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/linear_probe.h"
+#include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/feature/export.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/pca.h"
 #include "fungi/feature/project_store.h"
 #include "fungi/feature/reduction.h"
 #include "fungi/feature/reopen.h"
 #include "fungi/feature/store.h"
+#include "fungi/feature/view_schedule.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/factory.h"
 #include "fungi/objective/objective.h"
+#include "fungi/report/report.h"
 #include "fungi/search/feature_index.h"
 #include "fungi/search/gradient_search.h"
 #include "fungi/search/kmeans.h"

@@ -139,7 +139,7 @@ StoreWriter::StoreWriter(fs::path folder, StoreSpec spec, StoreOptions options)
   require_valid(spec);
   if (options.shard_size == 0) fail("expected at least 1 sample per shard", "shard size");
   s.folder = folder.lexically_normal();
-  s.origin = {FUNGI_VERSION, spec.isa.empty() ? to_string(best_isa()) : spec.isa};
+  s.origin = {FUNGI_VERSION, spec.isa.empty() ? "unknown" : spec.isa};
   s.spec = std::move(spec);
   s.files = store::Files(options.on_step, options.dry_run);
   s.options = std::move(options);

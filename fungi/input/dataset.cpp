@@ -105,10 +105,6 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
 
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
 
-Sample Dataset::load(size_t i, const DecodeOptions& options) const {
-  return {id(i), label(i), image(i, options)};
-}
-
 std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
   const fs::file_status status = fs::status(path);
   if (!fs::exists(status)) fail("there is no such file or folder", path.string(), "check the path");

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "fungi/input/image.h"
-#include "fungi/input/sample.h"
 
 namespace fungi {
 
@@ -79,7 +78,6 @@ class Dataset {
   // How many bytes are stored for a sample, without reading them; nothing where that cannot be told
   // (the file is gone) or says nothing (records of equal size).
   virtual std::optional<uint64_t> stored_bytes(size_t i) const;
-  Sample load(size_t i, const DecodeOptions& options = {}) const;
 
  protected:
   Dataset() = default;

@@ -38,7 +38,12 @@ inline bool fits(uint64_t offset, uint64_t size, std::optional<uint64_t> held) {
 class TarReader {
  public:
   explicit TarReader(const fs::path& file) : file_(file), archive_(archive_read_new()) {
-    archive_read_support_filter_all(archive_.get());
+    // Those that libarchive has built in: for others it would start a program.
+    for (const auto support :
+         {archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
+          archive_read_support_filter_xz, archive_read_support_filter_zstd,
+          archive_read_support_filter_lz4, archive_read_support_filter_compress})
+      support(archive_.get());
     archive_read_support_format_tar(archive_.get());
     archive_read_support_format_gnutar(archive_.get());
     check(archive_read_open_filename(archive_.get(), file.c_str(), 1 << 16));

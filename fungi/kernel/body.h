@@ -22,7 +22,7 @@ double multiply_add_rounds(const float* random, size_t rounds) noexcept {
   for (size_t f = 0; f < 2; ++f) {
     const float* from = random + (kChains + 2 * f) * kLanes;
     factor[f] = load(from);
-    if (Factors<E>::kStep == 2) factor[f] = Floats(woven(factor[f], load(from + kLanes)));
+    if (Factors<E>::kStep == 2) factor[f] = Floats(rounded_pairs(factor[f], load(from + kLanes)));
   }
   Floats left = factor[0], right = factor[1];
   for (size_t i = 0; i < rounds; ++i) {

@@ -51,19 +51,19 @@ size_t packed_bytes(size_t n, size_t k) noexcept {
 }
 
 // One step of a panel from a block of rows of Wᵀ; see micro_kernel.h for the order of the halves.
-FUNGI_INLINE Words woven(Floats low, Floats high) {
+FUNGI_INLINE Words rounded_pairs(Floats low, Floats high) {
   return rounded_words(low) >> 16 | (rounded_words(high) & 0xffff0000u);
 }
 FUNGI_INLINE void store_step(float* panel, const float (*block)[kPanel]) {
   __builtin_memcpy(panel, block[0], sizeof block[0]);
 }
 FUNGI_INLINE void store_step(bfloat16* panel, const float (*block)[kPanel]) {
-  const Words both = woven(load(block[0]), load(block[0] + kLanes));
+  const Words both = rounded_pairs(load(block[0]), load(block[0] + kLanes));
   __builtin_memcpy(panel, &both, sizeof both);
 }
 FUNGI_INLINE void store_step(Pair* panel, const float (*block)[kPanel]) {
   for (size_t l = 0; l < kPanel; l += kLanes) {
-    const Words both = woven(load(block[0] + l), load(block[1] + l));
+    const Words both = rounded_pairs(load(block[0] + l), load(block[1] + l));
     __builtin_memcpy(panel + l, &both, sizeof both);
   }
 }

@@ -68,13 +68,11 @@ TEST(FolderDataset, FlatAndSingleFile) {
   EXPECT_TRUE(data->class_names().empty());
   EXPECT_EQ(data->read(1), golden_image("rgb8.png"));
   EXPECT_EQ(data->stored_bytes(1), golden_image("rgb8.png").size());
-  const Sample sample = data->load(1);
-  EXPECT_EQ(sample.id, "b.png");
-  EXPECT_EQ(sample.image.rgb, testing::pattern(23, 17, 1).rgb);
+  EXPECT_EQ(data->image(1).rgb, testing::pattern(23, 17, 1).rgb);
 
   const auto one = open_dataset(root.path() / "b.png");
   EXPECT_EQ(ids(*one), (Names{"b.png"}));
-  EXPECT_EQ(one->image(0).rgb, sample.image.rgb);
+  EXPECT_EQ(one->image(0).rgb, data->image(1).rgb);
   EXPECT_EQ(one->stored_bytes(0), data->stored_bytes(1));
   std::filesystem::remove(root.path() / "b.png");
   EXPECT_EQ(one->stored_bytes(0), std::nullopt);
@@ -291,7 +289,7 @@ TEST(ListDataset, ReadsBesideTheListAndKnowsGivenClasses) {
   root.write("lists/train.csv", "../images/a.png,1\n");
   root.write("images/a.png", golden_image("rgb8.png"));
   const auto data = open_dataset(root.path() / "lists/train.csv");
-  EXPECT_EQ(data->load(0).image.rgb, testing::pattern(23, 17, 1).rgb);
+  EXPECT_EQ(data->image(0).rgb, testing::pattern(23, 17, 1).rgb);
   const auto number = open_dataset(root.path() / "lists/train.csv", {.class_names = {"x", "y"}});
   EXPECT_EQ(number->label(0), 1);
   EXPECT_EQ(number->class_names(), (Names{"x", "y"}));
