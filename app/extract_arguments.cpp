@@ -40,7 +40,8 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option("--kind", kind, "Kind of data set: auto, classes, flat, list, tar, cifar, idx")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
-  verb.add_option("--split", split, "Split of the data set: train or test");
+  verb.add_option("--split", split,
+                  "Split of the data set: a folder in it; of CIFAR and IDX files train or test");
   verb.add_option("--storage", storage, "float32 or float16")
       ->capture_default_str()
       ->check(CLI::IsMember({"float32", "float16"}));
@@ -48,8 +49,9 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->capture_default_str();
   auto* limit_option = verb.add_option("--limit", limit, "Only the first so many samples; 0 = all")
                            ->capture_default_str();
-  verb.add_flag("--keep-factors", factors,
-                "Also store the gradients' factors, for exact gradient neighbours");
+  verb.add_flag(
+      "--keep-factors", factors,
+      "Also store the gradients' factors, for other projections and exact gradient neighbours");
   verb.add_flag("--exif", exif, "Turn pictures as their EXIF orientation says");
   verb.add_flag("--allow-truncated", truncated, "Use what a cut-off file still holds");
   verb.add_flag("--strict", strict,

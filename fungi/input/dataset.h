@@ -40,7 +40,7 @@ DatasetKind parse_dataset_kind(std::string_view name);  // throws Error naming t
 
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::automatic;
-  // "train" or "test". A folder of images: the sub-folder of that name; a folder of CIFAR or IDX
+  // E.g. "train". A folder of images: the sub-folder of that name; a folder of CIFAR or IDX
   // files: those of that split; anything else has none: an Error. Empty: everything.
   std::string split = {};
   // Number of a class = its place in this list, e.g. the list of the training split; by name, or,
