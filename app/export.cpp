@@ -32,7 +32,8 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
       "export", "Write a store for other programs: .npz, or HDF5 as the paper's scripts read it");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
-  self->add_option("-o,--output,output", a->out, "The .npz file, or the folder for HDF5 files")
+  self->add_option("-o,--output,output", a->out,
+                   "The .npz file, or the folder for HDF5 files, as a word or with -o")
       ->required();
   auto* format = self->add_option("--format", a->format, "npz or hdf5")
                      ->capture_default_str()

@@ -203,6 +203,12 @@ int run(const ExtractArguments& a) {
         "--limit leaves the first {} of {} samples: leave it out, or raise it; for fewer "
         "rows write to another folder",
         samples.size(), dataset->size());
+  if (!a.given.empty()) {  // before --overwrite throws anything away, and in a dry run, too
+    StoreOptions look = store_options;
+    look.dry_run = true;
+    StoreWriter looked(a.store, spec, look);
+    extractor.require_stated(looked);
+  }
   StoreWriter writer(a.store, spec, store_options);
   Notes notes{.shown = !a.quiet && !a.json};
   note_data(*dataset, notes);

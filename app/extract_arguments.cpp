@@ -71,7 +71,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
         if (verb.get_option(option)->count() > 0)
           throw CLI::ValidationError(
               option, "is about gradients, of which --objectives none has none: leave it out");
-    if (factors && storage == "float16")
+    if (verb.get_option("--keep-factors")->count() > 0 && factors && storage == "float16")
       throw CLI::ValidationError("--keep-factors",
                                  "small gradients do not survive --storage float16, and nothing "
                                  "could use the factors: leave one of the two out");
@@ -79,7 +79,10 @@ void ExtractArguments::add_to(CLI::App& verb) {
 }
 
 void ExtractArguments::follow(const CLI::App& verb) {
-  if (like.empty()) return;
+  if (verb.get_option("--like")->count() == 0) return;
+  if (like.empty())
+    fail("expected the folder of a store, found an empty name", "--like",
+         "name the store to follow, or omit --like");
   const fs::path manifest = fs::path(like) / "manifest.json";
   std::error_code ignored;  // then it is not there for us
   if (!fs::is_regular_file(manifest, ignored))
@@ -97,16 +100,18 @@ void ExtractArguments::follow(const CLI::App& verb) {
   if (left_out("--set"))
     for (const auto& [key, value] : backbone.stated_facts) model.facts.push_back(key + "=" + value);
   if (left_out("--preset")) preset = to_string(options.preset);
-  if (left_out("--seed")) seed = options.seed, projection_seed = options.projection_seed;
+  if (left_out("--seed")) seed = options.seed;
+  projection_seed = options.projection_seed;
   if (left_out("--storage")) storage = to_string(spec.type);
-  exif |= options.decode.exif_orientation;
-  truncated |= options.decode.allow_truncated;
-  factors |= options.keep_factors;
+  if (left_out("--exif")) exif = options.decode.exif_orientation;
+  if (left_out("--allow-truncated")) truncated = options.decode.allow_truncated;
   if (left_out("--objectives")) {
     objectives = options.objectives;
     if (objectives.empty()) objectives = {"none"};
   }
   if (options.objectives.empty()) return;  // there was neither layer nor projection
+  if (left_out("--keep-factors") && !objective_list(objectives).empty())
+    factors = options.keep_factors;
   if (left_out("--layer")) model.layer = backbone.layer;
   if (left_out("--projection")) projection.kind = to_string(options.projection);
   const bool own_rows =

@@ -119,15 +119,15 @@ TrainTest load_pair_labels(const Store& train, const Store& test,
   return pair;
 }
 
-void note_unknown_classes(const TrainTest& pair) {
-  const std::set<int64_t> known(pair.train.labels.begin(), pair.train.labels.end());
+void note_unknown_classes(std::span<const int64_t> train, std::span<const int64_t> test) {
+  const std::set<int64_t> known(train.begin(), train.end());
   std::set<int64_t> unknown;
   size_t rows = 0;
-  for (int64_t label : pair.test.labels)
+  for (int64_t label : test)
     if (!known.count(label)) unknown.insert(label), ++rows;
   if (rows > 0)
     say("note: {} of {} test rows are of {} classes without training rows: they count as errors\n",
-        rows, pair.test.labels.size(), unknown.size());
+        rows, test.size(), unknown.size());
 }
 
 void print_table(const std::vector<std::string>& head,

@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "app/cli.h"
+#include "app/features.h"
 #include "fungi/checkpoint/atomic_file.h"
 
 namespace fungi::app {
@@ -57,6 +57,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
     Pool pool(a->threads.count());
+    note_unknown_classes(train.labels(), align_labels(train.classes(), test));
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
     AtomicFile file(a->out);

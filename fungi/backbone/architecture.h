@@ -43,6 +43,7 @@ struct PreprocessFacts {
   std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
   std::string source = "assumed: ImageNet statistics";  // where these facts come from
   bool assumed = true;                                  // nothing but a name speaks for them
+  bool stated_colours = false, stated_resize = false;   // the user's word, also against a preset
 };
 
 struct Architecture {

@@ -89,6 +89,9 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
     a.preprocess.source = "Hugging Face's ViT processor, as it is without a file of its own";
     a.preprocess.resize = a.input_h;
     a.preprocess.squash = a.preprocess.bilinear = true;
+  } else if (a.family == "dinov2") {
+    a.preprocess.source = "ImageNet statistics, as for all of this family";
+    a.preprocess.assumed = false;
   }
   apply_stated_facts(names, a);
   check(names, a);

@@ -88,7 +88,7 @@ std::array<float, 3> parse_colours(const std::string& text, const char* key) {
     if (error != std::errc() || !std::isfinite(out[count])) break;
     ++count;
     at = next;
-    if (at == end || *at != ',' || count == 3) break;
+    if (at == end || *at != ',' || count == 3 || at + 1 == end) break;
     ++at;
   }
   if (at != end || (count != 1 && count != 3))
@@ -112,12 +112,18 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
       p.source == "config.json")
     return;
   const Processor file(checkpoint);
-  if (!file.flag("do_normalize", true))
+  if (!file.flag("do_rescale", true) || !file.flag("do_resize", true))
+    file.refuse("expected do_rescale and do_resize to be true: pictures are always scaled here");
+  if (file.has("image_mean") != file.has("image_std"))
+    file.refuse("expected image_mean and image_std together, found one of them");
+  const bool normalise = file.flag("do_normalize", true);
+  if (normalise && !file.has("image_mean") && !file.has("size") && !file.has("resample")) return;
+  if (!normalise)
     p.mean = {0, 0, 0}, p.deviation = {1, 1, 1};
-  else if (file.has("image_mean") && file.has("image_std"))
+  else if (file.has("image_mean"))
     p.mean = file.colours("image_mean"), p.deviation = file.colours("image_std");
   const size_t input = std::min(a.input_h, a.input_w);
-  if (file.flag("do_resize", true) && file.has("size")) {
+  if (file.has("size")) {
     p.squash = a.family != "clip";  // what a bare number means to the processors of each
     const size_t size = file.side("size", p.squash);
     bool square = true;
@@ -126,6 +132,8 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
                             : size;
     if (crop > size) file.refuse(fmt::format("a crop of {} is larger than size {}", crop, size));
     p.resize = size * input / crop;  // the same share of the image at any input size
+    if (p.resize > kLargestSide)
+      file.refuse(fmt::format("a crop of {} from {} is too small", crop, size));
   }
   if (file.has("resample") && !find(facts, "interpolation")) {
     constexpr int kBilinear = 2, kBicubic = 3;  // Pillow's numbers
@@ -149,6 +157,7 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   if (mean) p.mean = parse_colours(*mean, "mean");
   if (deviation) p.deviation = parse_colours(*deviation, "std");
+  p.stated_colours = mean || deviation, p.stated_resize = resize != nullptr;
   if (resize) {
     const char* end = resize->data() + resize->size();
     const size_t least = std::min(a.input_h, a.input_w);
@@ -168,10 +177,14 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
 }
 
 void check_preprocess(const Architecture& a, const std::string& place) {
+  const char* hint = "correct config.json or preprocessor_config.json, or state it with --set";
   for (const float x : a.preprocess.deviation)
-    if (!(x > 0) || !std::isfinite(x))
-      fail(fmt::format("expected positive deviations of the colours, found {}", x), place,
-           "correct config.json or preprocessor_config.json, or state them: --set std=0.5");
+    if (!std::isnormal(x) || x < 0)
+      fail(fmt::format("expected positive deviations of the colours (std), found {}", x), place,
+           hint);
+  for (const float x : a.preprocess.mean)
+    if (!std::isfinite(x))
+      fail(fmt::format("expected finite means of the colours, found {}", x), place, hint);
 }
 
 }  // namespace fungi

@@ -117,7 +117,8 @@ std::vector<std::string> Extractor::notes() const {
       p.assumed && !state_->backbone.path().empty())
     all.push_back(
         fmt::format("nothing in the checkpoint tells its evaluation transform ({}): keep its "
-                    "config.json beside it, or state mean, std, resize and interpolation",
+                    "config.json (Hugging Face: preprocessor_config.json) beside it, or state "
+                    "mean, std, resize and interpolation",
                     p.source));
   for (const ScheduledObjective& o : state_->objectives)
     for (const std::string& note : o.objective->notes())

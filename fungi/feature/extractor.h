@@ -77,10 +77,13 @@ class Extractor {
            const std::atomic<bool>* stop = nullptr);
   std::vector<NamedMatrix> state() const;  // "<objective>-<name>"
   void restore(const std::vector<NamedMatrix>& state);
+  // Error where options.given or restore() said otherwise than the store, or the one it follows.
+  // What fit() found is not compared: the data set may have grown since.
+  void require_stated(StoreWriter& writer) const;
   // The objectives' state agreed upon with a store, before its plan(): what the store has (from an
   // earlier run, or from StoreOptions::like) is taken, what is missing is found by fit(), and all
   // of it is put into the store. So a store keeps the state it began with, also when its data set
-  // has grown; Error where options.given or restore() said otherwise. False: stopped, as fit().
+  // has grown; require_stated() comes first. False: stopped, as fit().
   bool settle(StoreWriter& writer, const Dataset& support,
               const std::function<void(size_t, size_t)>& progress = {},
               const std::atomic<bool>* stop = nullptr);

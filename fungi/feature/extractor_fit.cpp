@@ -105,12 +105,18 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
     if (empty.size() == wanted)
       fail(fmt::format("none of the {} support samples could be read", order.size()),
            group.objectives[0]->name(), "check the data set");
+    std::vector<uint8_t> unused(wanted);
+    for (const size_t slot : empty) unused[slot] = 1;
     std::vector<size_t> slots;  // in the order drawn
     for (size_t slot = 0; slot < wanted; ++slot)
-      if (std::find(empty.begin(), empty.end(), slot) == empty.end()) slots.push_back(slot);
+      if (!unused[slot]) slots.push_back(slot);
     std::sort(slots.begin(), slots.end(), [&](size_t x, size_t y) { return place[x] < place[y]; });
     for (size_t o = 0; o < group.objectives.size(); ++o) {
       const Matrix<float>& kept = group.kept[o];
+      if (next == wanted && empty.empty()) {  // all were good: they are in order
+        group.objectives[o]->prepare(kept, views, s.pool);
+        continue;
+      }
       Matrix<float> ordered(slots.size() * views, kept.cols());
       for (size_t i = 0; i < slots.size(); ++i)
         std::copy_n(kept.row(slots[i] * views), views * kept.cols(), ordered.row(i * views));
@@ -163,15 +169,17 @@ void Extractor::restore(const std::vector<NamedMatrix>& state) {
   for (std::string& name : state_->restore(state)) state_->stated.push_back(std::move(name));
 }
 
-bool Extractor::settle(StoreWriter& writer, const Dataset& support,
-                       const std::function<void(size_t, size_t)>& progress,
-                       const std::atomic<bool>* stop) {
-  // What the user said is compared with what the store has, not ignored; what fit() found is not:
-  // the data set may have grown since.
+void Extractor::require_stated(StoreWriter& writer) const {
   const std::vector<std::string>& stated = state_->stated;
   for (const NamedMatrix& m : state())
     if (writer.has_state(m.name) && std::find(stated.begin(), stated.end(), m.name) != stated.end())
       writer.put_state(m.name, m.values);
+}
+
+bool Extractor::settle(StoreWriter& writer, const Dataset& support,
+                       const std::function<void(size_t, size_t)>& progress,
+                       const std::atomic<bool>* stop) {
+  require_stated(writer);
   std::vector<NamedMatrix> stored;
   for (const std::string& name : writer.state_names()) stored.push_back({name, writer.state(name)});
   state_->restore(stored);

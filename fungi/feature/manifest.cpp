@@ -320,7 +320,12 @@ void require_same(const StoreSpec& expected, const StoreSpec& found, const std::
   if (const auto d = first_difference(identity(expected), identity(found), "")) {
     fail(fmt::format("the setting '{}' differs: the store has {}, this run has {}", d->path,
                      d->expected, d->found),
-         place, hint);
+         place,
+         d->path.starts_with("settings.preprocess")
+             ? "keep the model's config.json or preprocessor_config.json beside it, or state its "
+               "transform (--set mean= std= resize= squash= interpolation=); or " +
+                   hint
+             : hint);
   }
 }
 

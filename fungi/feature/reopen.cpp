@@ -196,8 +196,8 @@ BackboneOptions with_transform(const ExtractionRecord& record, BackboneOptions o
     o.stated_facts["resize"] = std::to_string(p.at("resize").get<size_t>());
     o.stated_facts["interpolation"] = p.at("filter").get<std::string>();
     o.stated_facts["squash"] = p.value("squash", false) ? "yes" : "no";
-    if (json::parse(record.manifest.spec.architecture).value("family", "") == "dino")
-      o.stated_facts["family"] = "dino";
+    const std::string family = json::parse(record.manifest.spec.architecture).value("family", "");
+    if (family == "dino" || family == "vit") o.stated_facts.emplace("family", family);
     return o;
   });
 }

@@ -198,7 +198,9 @@ void StoreWriter::put_state(const std::string& name, View<const float> values) {
   if (fixed) {
     if (known != nullptr && known->checksum == array.checksum) return;
     fail(fmt::format("the state '{}' {}", name, known ? "differs from the stored one" : "is new"),
-         s.folder.string(), "a store keeps the state it began with: choose another folder");
+         (s.options.like.empty() ? s.folder : s.options.like).string(),
+         s.options.like.empty() ? "a store keeps the state it began with: choose another folder"
+                                : "leave out what was given, or omit --like");
   }
   if (!s.options.dry_run) s.files.make_folder(s.folder / store::kState);
   s.files.write(s.folder / store::state_file(name), bytes);

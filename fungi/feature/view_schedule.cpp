@@ -53,12 +53,13 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   // and runs them with ImageNet's statistics and crop (SPEC 3.4).
   const bool misresolved = a.family == "eva02-clip" || a.preprocess.augreg;
   if (preset == Preset::paper && misresolved) {
-    p.mean = kImageNetMean, p.std = kImageNetStd;
-    p.resize_size = a.input_h * 256 / 224;
+    if (!a.preprocess.stated_colours) p.mean = kImageNetMean, p.std = kImageNetStd;
+    if (!a.preprocess.stated_resize) p.resize_size = a.input_h * 256 / 224;
   }
   // DEVIATION: the paper ran CLIP through timm, whose transform is wider than OpenAI's own: crop
   // 0.9, and 1.0 for patches of 14 (SPEC 3.4). Files of timm's say so themselves.
-  if (preset == Preset::paper && a.family == "clip" && a.dialect != "timm")
+  if (preset == Preset::paper && a.family == "clip" && a.dialect != "timm" &&
+      !a.preprocess.stated_resize)
     p.resize_size = a.patch_h == 14 ? a.input_h : size_t(double(a.input_h) / 0.9);
   return p;
 }

@@ -97,7 +97,7 @@ class FolderDataset final : public Dataset {
     }
     if (labelled && look_like_splits(tops(found)))
       notes_.push_back(fmt::format(
-          "the folders {} look like splits and were taken for classes; --split takes one of them",
+          "folders that look like splits ({}) were taken for classes; --split takes one of them",
           fmt::join(tops(found), ", ")));
     if (labelled) class_names_ = options.class_names.empty() ? tops(found) : options.class_names;
     for (const Found& f : found) {

@@ -74,7 +74,7 @@ void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
   const size_t samples = kept.rows / views_per_sample;
   if (samples < parameters_.negatives)
     notes_.push_back(
-        fmt::format("negatives from {} training samples instead of {}: no more could be read",
+        fmt::format("negatives from {} training samples instead of {}: there are no more that can be read",
                     samples, parameters_.negatives));
   Matrix<float> unit(kept.rows, kept.cols);
   normalise_rows(kept, unit);

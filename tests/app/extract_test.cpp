@@ -120,6 +120,8 @@ TEST(Extract, LikeSaysWhatIsLeftOut) {
                             " --projection sign", " --set heads=2"})
     EXPECT_EQ(run_fungi(test + at("a") + other + " -o " + at("b")).status, 1) << other;
   EXPECT_EQ(run_fungi("extract " + at("test") + " -o " + at("b")).status, 2) << "no model";
+  EXPECT_EQ(run_fungi(test + at("a") + " --exif=false -o " + at("b")).status, 1);
+  EXPECT_EQ(run_fungi(test + "\"\" -o " + at("b")).status, 1) << "an empty name";
   const Outcome nothing = run_fungi(test + at("train") + " -o " + at("b"));
   EXPECT_EQ(nothing.status, 1);
   EXPECT_NE(nothing.err.find("found no manifest.json"), std::string::npos) << nothing.err;
@@ -202,6 +204,14 @@ TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
   EXPECT_NE(other.err.find("keeps the state it began with"), std::string::npos) << other.err;
   EXPECT_EQ(run("b", two + " --like " + (folder / "a").string()).status, 1);
   EXPECT_EQ(run("b", one + " --like " + (folder / "a").string()).status, 0);
+  // Refused before anything is thrown away, and in a dry run, too.
+  const auto before = store_bytes(folder / "b");
+  for (const char* how : {" --overwrite", " --dry-run"}) {
+    const Outcome refused = run("b", two + how + " --like " + (folder / "a").string());
+    EXPECT_EQ(refused.status, 1) << how;
+    EXPECT_NE(refused.err.find("omit --like"), std::string::npos) << refused.err;
+    EXPECT_EQ(store_bytes(folder / "b") == before, true) << how;
+  }
 
   // Stores with other heads, or of another model, are not compared.
   ASSERT_EQ(run("c", two).status, 0);

@@ -71,6 +71,12 @@ TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
   refused({{"size", 16}, {"crop_size", 20}}, "larger");
   refused({{"resample", 1}}, "resample");
   refused({{"do_resize", "yes"}}, "do_resize");
+  refused({{"do_resize", false}}, "do_resize");
+  refused({{"do_rescale", false}}, "do_rescale");
+  refused({{"image_mean", {0, 0, 0}}}, "together");
+  refused({{"image_mean", {1e39, 0, 0}}, {"image_std", {1, 1, 1}}}, "finite");
+  refused({{"size", 16000}, {"crop_size", 4}}, "too small");
+  EXPECT_TRUE(with({{"do_resize", nullptr}}).read(kHeads).preprocess.assumed) << "it says nothing";
 }
 
 TEST(PreprocessFacts, TheUserHasTheLastWord) {
@@ -90,6 +96,8 @@ TEST(PreprocessFacts, TheUserHasTheLastWord) {
   for (const auto& [key, value] : {std::pair{"mean", "x"},
                                    {"mean", "1,2"},
                                    {"mean", "1,2,3,"},
+                                   {"mean", "0.5,"},
+                                   {"std", "1e-40"},
                                    {"mean", "nan"},
                                    {"std", "0"},
                                    {"std", ""},

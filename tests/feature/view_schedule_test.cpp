@@ -82,6 +82,19 @@ TEST(EvaluationTransform, OfClipWithPatchesOf14ThePaperCropsNothing) {
                      kClipStdSpec);
 }
 
+TEST(EvaluationTransform, WhatTheUserStatesHoldsUnderEveryPreset) {
+  for (const char* file : {"openai_clip/model.pt", "augreg_npz/model.npz"}) {
+    StatedFacts facts{{"mean", "0.25"}, {"std", "0.5"}, {"resize", "300"}};
+    if (std::string(file).starts_with("openai")) facts["activation"] = "gelu";
+    const Architecture a = architecture_of(file, facts);
+    for (const Preset preset : kPresets) {
+      const Preprocess p = evaluation_transform(a, preset);
+      EXPECT_EQ(p.resize_size, 300u) << file;
+      EXPECT_EQ(p.mean[1], 0.25f) << file;
+    }
+  }
+}
+
 TEST(EvaluationTransform, RefusesWhatIsNoSquarePicture) {
   Architecture a = architecture_of("dino/model.pth");
   a.input_w = 112;
