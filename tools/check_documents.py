@@ -4,6 +4,7 @@
 documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's tables know none. Each must exit with 0."""
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def main() -> int:
             place = pathlib.Path(folder)
             prepare(place, root)
             for line in commands(document.read_text()):
-                shown = line.replace("fungi ", f"{binary} ", 1)
+                shown = line.replace("fungi ", f"{shlex.quote(str(binary))} ", 1)
                 result = subprocess.run(shown, shell=True, cwd=place, capture_output=True, text=True, timeout=120)
                 count += 1
                 if result.returncode:

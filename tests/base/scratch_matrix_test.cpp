@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/support/command.h"
+
 namespace fungi {
 namespace {
 
@@ -23,7 +25,8 @@ TEST(ScratchMatrix, HoldsTheSameInMemoryAndOnDisk) {
 }
 
 TEST(ScratchMatrix, LeavesNoFileBehindAndNamesAFolderThatIsGone) {
-  const auto folder = std::filesystem::temp_directory_path() / "fungi-scratch-test";
+  const test::TemporaryFolder place;
+  const auto folder = place / "scratch";
   std::filesystem::create_directories(folder);
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before ? before : "";

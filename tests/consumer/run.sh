@@ -4,7 +4,15 @@
 set -euo pipefail
 build=$1 source=$2
 place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+# The list of what a real installation wrote stays as it is.
+manifest=$build/install_manifest.txt
+if [ -e "$manifest" ]; then mv "$manifest" "$place"; fi
+restore() {
+  rm -f "$manifest"
+  if [ -e "$place/install_manifest.txt" ]; then mv "$place/install_manifest.txt" "$manifest"; fi
+  rm -rf "$place"
+}
+trap restore EXIT
 cmake --install "$build" --prefix "$place/prefix" >/dev/null
 cmake -S "$source" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$place/build" >/dev/null

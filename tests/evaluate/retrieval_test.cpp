@@ -13,6 +13,7 @@
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/labels.h"
 #include "tests/evaluate/golden.h"
+#include "tests/support/command.h"
 
 namespace fungi {
 namespace {
@@ -180,7 +181,8 @@ TEST(GroundTruth, refuses_broken_files) {
   EXPECT_THROW(read_revisited(golden_path("nothing.pkl")), Error);
   EXPECT_NE(reason([] { read_revisited(golden_path("gnd_numpy.pkl")); }).find(".tolist()"),
             std::string::npos);
-  const auto path = std::filesystem::path(testing::TempDir()) / "fungi_ground_truth_test";
+  const test::TemporaryFolder folder;
+  const auto path = folder / "truth";
   for (const char* text :
        {"", "{", "{}", "nonsense", "{\"gnd\": 3}",
         "{\"imlist\": [], \"qimlist\": [\"a\"], \"gnd\": []}",
@@ -215,13 +217,13 @@ TEST(GroundTruth, refuses_broken_files) {
   const std::string twice = reason([&] { read_relevance_list(path); });
   EXPECT_NE(twice.find("'a' stands in line 1"), std::string::npos) << twice;
   EXPECT_NE(twice.find(":3"), std::string::npos) << twice;
-  std::filesystem::remove(path);
   EXPECT_THROW(resolve({{"a", "a.png"}, {{"x"}, {"x"}}, {{}, {}}}, {"a"}, {"x"}, ""), Error);
 }
 
 TEST(GroundTruth, shared_lists_of_a_pickle_are_counted) {
   // {'imlist': ['a'], 'qimlist': ['b'], 'gnd': c} with c = n times b, b = n times a, a = n numbers.
-  const auto path = std::filesystem::path(testing::TempDir()) / "fungi_ground_truth_pickle_test";
+  const test::TemporaryFolder folder;
+  const auto path = folder / "truth";
   const auto write = [&](size_t n) {
     const auto repeat = [&](const std::string& item) {
       std::string out = "](";
@@ -244,7 +246,6 @@ TEST(GroundTruth, shared_lists_of_a_pickle_are_counted) {
   write(5);
   const std::string shape = reason([&] { read_revisited(path); });
   EXPECT_NE(shape.find("record 0 is none"), std::string::npos) << shape;
-  std::filesystem::remove(path);
 }
 
 TEST(GroundTruth, names_with_dots) {

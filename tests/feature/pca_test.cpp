@@ -12,6 +12,7 @@
 
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
+#include "tests/support/command.h"
 
 namespace fungi {
 namespace {
@@ -151,7 +152,8 @@ TEST(Pca, a_direction_without_variance_is_left_out) {
 TEST(Pca, survives_saving) {
   Pool pool(1);
   const Matrix<float> rows = spectrum(50, 12, 4);
-  const auto path = std::filesystem::path(testing::TempDir()) / "fungi_pca_test.npz";
+  const test::TemporaryFolder folder;
+  const auto path = folder / "pca.npz";
   for (size_t dim : {5u, 40u}) {  // a projection, and the identity
     const Pca pca = Pca::fit(rows, dim, pool);
     pca.save(path);
@@ -173,7 +175,6 @@ TEST(Pca, survives_saving) {
                    {"explained_variance", npy_array(other)},
                    {"total_variance", npy_array(other)}});
   EXPECT_THROW(Pca::load(path), Error);
-  std::filesystem::remove(path);
 }
 
 TEST(Pca, refuses_what_it_cannot_fit) {

@@ -72,7 +72,7 @@ TEST_P(GemmTest, NoRowsOrNoDepthIsNothingToDo) {
     e.out = y.data();
     e.out_stride = y.stride;
     table().gemm(m, elements.data(), elements.stride, packed, e, scratch.data());
-    y.expect_margin_untouched();
+    for (size_t i = 0; i < 4 * y.stride; ++i) ASSERT_TRUE(std::isnan(y.data()[i])) << i;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/search/knn.h"
+#include "tests/support/command.h"
 
 namespace fungi {
 namespace {
@@ -37,14 +38,8 @@ bool same(const Neighbours& a, const Neighbours& b) {
 
 class IndexTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("fungi_index_" +
-               std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  const test::TemporaryFolder place_;
+  const std::filesystem::path folder_ = place_ / "index";
 };
 
 TEST_F(IndexTest, every_kind_and_metric_survives_saving_and_finds_neighbours) {

@@ -47,8 +47,8 @@ struct Outcome {
 // `arguments` is a shell text; the program is the fungi of this build.
 inline Outcome run_fungi(const std::string& arguments, const std::string& before = "") {
   const TemporaryFolder folder;
-  const std::string command = before + " " FUNGI_BINARY " " + arguments + " >" +
-                              (folder / "out").string() + " 2>" + (folder / "err").string();
+  const std::string command = before + " '" FUNGI_BINARY "' " + arguments + " >'" +
+                              (folder / "out").string() + "' 2>'" + (folder / "err").string() + "'";
   const int status = std::system(command.c_str());
   Outcome o;
   o.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
