@@ -3,6 +3,7 @@
 find_package(CLI11 REQUIRED)
 file(GLOB FUNGI_APP_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/app/*.cpp)
 add_executable(fungi-cli ${FUNGI_APP_SOURCES})
-set_target_properties(fungi-cli PROPERTIES OUTPUT_NAME fungi RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+set_target_properties(fungi-cli PROPERTIES OUTPUT_NAME fungi RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+  INSTALL_RPATH $<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/../${CMAKE_INSTALL_LIBDIR}>)
 target_compile_definitions(fungi-cli PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi-cli PRIVATE fungi::fungi CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install and find_package(fungi).
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS fungi EXPORT fungi-targets)
 install(TARGETS fungi-cli)

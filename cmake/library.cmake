@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library: every source under fungi/, one flag set per instruction set.
+include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -18,7 +19,7 @@ file(GLOB FUNGI_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*.h ${PROJ
 add_library(fungi ${FUNGI_SOURCES})
 add_library(fungi::fungi ALIAS fungi)
 target_compile_features(fungi PUBLIC cxx_std_20)
-target_include_directories(fungi PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_include_directories(fungi PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_definitions(fungi PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> JPEG::JPEG PNG::PNG ZLIB::ZLIB
   PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE ${LAPACKE_LIBRARY} LAPACK::LAPACK Threads::Threads)
