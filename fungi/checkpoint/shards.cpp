@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "fungi/base/json.h"
 #include "fungi/checkpoint/source.h"
 #include "fungi/checkpoint/tensor_type.h"
 
@@ -26,7 +27,7 @@ std::map<std::string, std::vector<std::string>> parse_index(const FileBytes& fil
     fail(fmt::format("is {} bytes long; an index has at most {}", file.bytes().size(),
                      kLongestIndex),
          path, "give the weights' own file or index");
-  const auto root = nlohmann::json::parse(file.text(), nullptr, /*allow_exceptions=*/false);
+  const auto root = parse_json(file.text());
   if (root.is_discarded()) fail("is not valid JSON", path, "fetch the index again");
   if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
     fail("has no object 'weight_map', so it is no index of a sharded checkpoint", path,

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "fungi/base/error.h"
+#include "fungi/base/json.h"
 #include "fungi/checkpoint/file_bytes.h"
 #include "fungi/checkpoint/pickle.h"
 
@@ -125,7 +126,7 @@ std::vector<uint32_t> numbers(const Json& from, const char* key, size_t limit, s
 }
 
 Json parse(std::string_view text, const std::string& place) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json(text);
   if (json.is_discarded()) fail("expected JSON, found something else", place, "");
   return json;
 }

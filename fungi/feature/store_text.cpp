@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fungi/base/error.h"
+#include "fungi/base/json.h"
 
 namespace fungi::store {
 namespace {
@@ -132,7 +133,7 @@ Json parse(std::string_view text, const std::string& place, const std::string& h
     exchanged = exchange(text, "\\udc", "\\u0000");
     text = exchanged;
   }
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json value = parse_json(text);
   if (value.is_discarded()) fail("expected JSON, found something else", place, hint);
   return value;
 }

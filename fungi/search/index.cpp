@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "fungi/base/error.h"
+#include "fungi/base/json.h"
 #include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/file_bytes.h"
 #include "fungi/search/index_body.h"
@@ -140,7 +141,7 @@ Index Index::open(const Path& folder) {
   const Path description = folder / kDescription;
   const std::string place = description.string();
   const auto file = FileBytes::map(description);
-  const nlohmann::json json = nlohmann::json::parse(file->text(), nullptr, false);
+  const nlohmann::json json = parse_json(file->text());
   const auto is = [&](const char* key, auto check) {
     return json.contains(key) && check(json[key]);
   };
