@@ -26,6 +26,7 @@ void PickleMachine::step_call() {
   const uint32_t arguments = pop(), function = pop();
   if (pickle_[arguments].kind != Kind::sequence)
     broken("calls something without a tuple of arguments");
+  charge(pickle_[arguments].items.size());
   const std::vector<uint32_t> items = pickle_[arguments].items;
   push(call(function, items));
 }
@@ -63,6 +64,7 @@ void PickleMachine::step_storage() {
   const uint32_t index = pop();
   if (pickle_[index].kind != Kind::sequence)
     broken("refers to a storage by something else than a tuple");
+  charge(pickle_[index].items.size());
   const std::vector<uint32_t> items = pickle_[index].items;
   if (items.size() < 5 || !pickle_.is_text(items[0], "storage"))
     broken("refers to what is no storage");
@@ -165,7 +167,9 @@ uint32_t PickleMachine::call(uint32_t function, const std::vector<uint32_t>& arg
       return arguments[0];
     case GlobalRole::rebuild_subclass: {
       const PickleValue& inner = pickle_[argument(arguments, 0, Kind::global)];
-      const auto items = pickle_[argument(arguments, 2, Kind::sequence)].items;
+      const uint32_t list = argument(arguments, 2, Kind::sequence);
+      charge(pickle_[list].items.size());
+      const auto items = pickle_[list].items;
       if (inner.global->role == GlobalRole::rebuild_subclass) broken("nests tensor classes");
       return call(arguments[0], items);
     }

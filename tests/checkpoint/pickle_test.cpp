@@ -192,6 +192,14 @@ TEST(Pickle, BombsEndInAnError) {
         "h\x01"
         "b";
   EXPECT_CONTAINS(pickle_error(grow + "."), "grows beyond all measure");
+  // One long tuple that is the arguments of very many calls.
+  std::string calls = "\x80\x02(";
+  for (int i = 0; i < 1000; ++i) calls += "K\x01";
+  calls +=
+      "tq\x01"
+      "c__torch__\nA\nq\x02";
+  for (int i = 0; i < 10'000; ++i) calls += "h\x02h\x01R0";
+  EXPECT_CONTAINS(pickle_error(calls + "."), "grows beyond all measure");
   // One large key for very many names.
   std::string names =
       "}" + text(std::string(5000, 'k')) + tensor_pickle(storage("0", 1), 0, {1}, {1}) + "s";
