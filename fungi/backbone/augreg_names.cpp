@@ -27,7 +27,7 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   a.position_resize = PositionResize::bilinear;
   set_grid(names, a, names.count(positions) / a.width - 1);
   a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
-  a.preprocess.resize = size_t(double(a.input_h) / 0.9);
+  a.preprocess.resize = augreg_resize(a);
   a.preprocess.source = "AugReg";
   a.preprocess.assumed = false;
   a.preprocess.augreg = true;

@@ -63,8 +63,7 @@ struct BlockContext {
   BlockState& state;
   Scratch& scratch;
   Stages& stages;
-  const Matrix<float>* rotary =
-      nullptr;  // [patches, head_dim] cosines then sines, see attention.cpp
+  const Matrix<float>* rotary = nullptr;          // [patches, 2 head_dim] cosines then sines
   const Matrix<float>* relative_table = nullptr;  // T5 [buckets, heads]
   bool keep = false;
   bool mha_input_as_activation = false;  // BackboneOptions; of the layer's own block
@@ -97,8 +96,7 @@ void attention_forward(BlockContext& c, const Residual& r);
 void mlp_forward(BlockContext& c, const Residual& r);
 
 // d_out [query_rows, width] at the half's output (before LayerScale and residual). Returns true
-// when the target was found here; otherwise d_in is ∂L/∂(the half's input). layer_input gives the
-// f32 input rows when a target needs them.
+// when the target was found here; otherwise d_in is ∂L/∂(the half's input).
 bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
                         LayerGradient& gradient, Floats& d_in);
 bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
@@ -111,7 +109,7 @@ void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, con
                        const Floats& d_out, bool accumulate, Floats& d_x);
 void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
               const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue);
-// d_x = d_y · W through the packed transpose; columns first .. first + linear.out of d_y.
+// d_x = d_y · W through the packed transpose.
 void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y,
                          size_t d_y_stride, float* d_x, size_t d_x_stride,
                          const float* residual = nullptr, size_t residual_stride = 0);

@@ -105,10 +105,9 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   a.patch_bias = names.has(patch + ".bias");
   a.depth = names.count_blocks(v + "encoder.layers.", ".self_attn.q_proj.weight");
   // A whole CLIPModel nests the tower's facts under vision_config; a lone tower has them at the
-  // top.
-  const std::string top =
-      names.config_number("/vision_config/num_attention_heads") ? "/vision_config" : "";
-  set_heads(names, a);
+  // top. What has the value that CLIPVisionConfig gives it may be left out.
+  const std::string top = names.config_has("/vision_config") ? "/vision_config" : "";
+  set_heads(names, a, /*left_out=*/12);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));
   a.position_resize = PositionResize::bicubic;
@@ -119,8 +118,7 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
     fail("a CLIP tower without config.json does not tell its activation", checkpoint.path(),
          "keep config.json beside it, or state --set activation=quick_gelu or gelu");
   else
-    a.activation = kernel::Activation::quick_gelu;  // Hugging Face's default for CLIP when
-                                                    // config.json is silent
+    a.activation = kernel::Activation::quick_gelu;
   a.head = names.has("visual_projection.weight");
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);
   apply_stated_facts(names, a);

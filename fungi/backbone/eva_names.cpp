@@ -40,10 +40,12 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
     a.head = true, a.head_bias = names.has("head.bias");
     a.embedding_width = names.dimension("head.weight", 0);
   }
-  a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
-  a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
-  a.preprocess.source = "EVA-02-CLIP";
-  a.preprocess.assumed = false;
+  if (!read_timm_transform(names, a)) {
+    a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
+    a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
+    a.preprocess.source = "EVA-02-CLIP";
+    a.preprocess.assumed = false;
+  }
   apply_stated_facts(names, a);
   check(names, a);
 

@@ -156,7 +156,7 @@ void RecipeWriter::stacked(const std::string& canonical, const std::vector<std::
         names_.has(file + ".bias") ? names_.full(file + ".bias") : "");
 }
 
-void set_heads(const NameReader& names, Architecture& a) {
+void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
   if (const auto stated = names.stated("heads")) {
     a.heads = parse_size("heads", *stated);
     return;
@@ -167,6 +167,10 @@ void set_heads(const NameReader& names, Architecture& a) {
       a.heads = *n;
       return;
     }
+  if (left_out && !names.checkpoint().config().empty()) {
+    a.heads = left_out;
+    return;
+  }
   a.heads_assumed = true;
   if (names.config_text("/architecture") == "vit_base_patch16_gap_224") a.heads = 16;  // I-JEPA's
   // MoCo-v3's small ViT has twice as many heads as others of its width.
@@ -184,7 +188,9 @@ namespace {
 
 std::optional<std::pair<size_t, size_t>> grid_of(
     const std::optional<std::pair<size_t, size_t>>& size, const Architecture& a, size_t positions) {
-  if (!size || size->first / a.patch_h * (size->second / a.patch_w) != positions) return {};
+  if (!size || positions == 0 || a.patch_h == 0 || a.patch_w == 0 ||
+      size->first / a.patch_h * (size->second / a.patch_w) != positions)
+    return {};
   return std::pair(size->first / a.patch_h, size->second / a.patch_w);
 }
 
@@ -248,6 +254,9 @@ void check(const NameReader& names, const Architecture& a) {
                      a.heads, a.mlp_hidden),
          place, "see `fungi inspect`");
   if (a.input != InputKind::token_ids) {
+    if (a.stored_grid_h == 0 || a.stored_grid_w == 0)
+      fail(fmt::format("a position table of {}x{} patches", a.stored_grid_h, a.stored_grid_w),
+           place, "the file is incomplete or of another architecture");
     constexpr size_t most = 1u << 20;  // of each before their product is taken
     if (a.patch_h == 0 || a.patch_w == 0 || a.stride_h == 0 || a.stride_w == 0 ||
         a.input_h < a.patch_h || a.input_w < a.patch_w || a.input_h > most || a.input_w > most ||

@@ -42,6 +42,7 @@ class NameReader {
   std::optional<double> config_number(const char* pointer) const;
   std::optional<size_t> config_size(const char* pointer) const;  // whole, 1 to 2^20; else Error
   std::optional<bool> config_flag(const char* pointer) const;
+  bool config_has(const char* pointer) const { return config_value(pointer) != nullptr; }
 
  private:
   const nlohmann::json* config_value(std::string_view pointer) const;  // null: not there
@@ -67,8 +68,9 @@ class RecipeWriter {
 };
 
 // Facts from the shapes of timm-like tensors and the common end of every image dialect: heads,
-// input size, stated_facts.
-void set_heads(const NameReader& names, Architecture& a);
+// input size, stated_facts. left_out: what a config.json that is silent means, if it means
+// anything.
+void set_heads(const NameReader& names, Architecture& a, size_t left_out = 0);
 // The grid of a position table of so many rows (without those of prefix tokens), and the input
 // size: the one stated, or that of the table. Before the preprocessing, which follows the size.
 void set_grid(const NameReader& names, Architecture& a, size_t grid_positions);
@@ -88,8 +90,10 @@ void check(const NameReader& names, const Architecture& a);
 // whose names look familiar must not be run as something else.
 void check_reading(const NameReader& names, const Reading& reading);
 
-// The evaluation transform, which no tensor tells: what a preprocessor_config.json beside the file
-// says of it, unless config.json has it; then what the user says.
+// The evaluation transform, which no tensor tells: what timm's config.json says of it (false: there
+// is none), or a preprocessor_config.json beside the file; then what the user says.
+bool read_timm_transform(const NameReader& names, Architecture& a);
+size_t augreg_resize(const Architecture& a);  // what its pictures are resized to before the crop
 void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a);
 void state_preprocess(const StatedFacts& facts, Architecture& a);
 void check_preprocess(const Architecture& a, const std::string& place);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fungi/backbone/names.h"
+#include "fungi/base/json.h"
 
 namespace fungi {
 namespace {
@@ -23,8 +24,7 @@ namespace {
 const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
   if (!config_) {
     const std::string& text = checkpoint_.config();
-    auto all =
-        text.empty() ? nlohmann::json::object() : nlohmann::json::parse(text, nullptr, false);
+    auto all = text.empty() ? nlohmann::json::object() : parse_json(text);
     if (!all.is_object())
       fail("config.json: expected a JSON object, found something else or a part of one",
            checkpoint_.path(),
@@ -32,6 +32,10 @@ const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
     config_ = std::make_shared<const nlohmann::json>(std::move(all));
   }
   const nlohmann::json* value = config_.get();
+  // timm before 0.8 wrote what it now calls pretrained_cfg beside the architecture.
+  constexpr std::string_view kTimm = "/pretrained_cfg";
+  if (pointer.starts_with(kTimm) && !value->contains("pretrained_cfg"))
+    pointer.remove_prefix(kTimm.size());
   while (!pointer.empty() && value) {
     pointer.remove_prefix(1);  // the slash
     const std::string key(pointer.substr(0, pointer.find('/')));

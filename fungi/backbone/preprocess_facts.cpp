@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evaluation transform, which stands in no tensor: from the file that Hugging Face's image
-// processors leave beside the weights, and in the user's words (--set mean=0.5 std=0.5 resize=248
-// interpolation=bilinear squash=no).
+// The evaluation transform, which stands in no tensor: from timm's config.json, from the file that
+// Hugging Face's image processors leave beside the weights, and in the user's words (--set mean=0.5
+// std=0.5 resize=248 interpolation=bilinear squash=no).
 #include <fmt/format.h>
 
 #include <charconv>
@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fungi/backbone/names.h"
+#include "fungi/base/json.h"
 
 namespace fungi {
 namespace {
@@ -21,7 +22,7 @@ constexpr size_t kLargestSide = 16384;
 class Processor {
  public:
   explicit Processor(const Checkpoint& checkpoint)
-      : place_(checkpoint.path()), all_(json::parse(checkpoint.image_processor(), nullptr, false)) {
+      : place_(checkpoint.path()), all_(parse_json(checkpoint.image_processor())) {
     if (!all_.is_object()) refuse("expected a JSON object, found something else or a part of one");
   }
 
@@ -106,6 +107,42 @@ bool parse_choice(const std::string& text, const char* key, const char* yes, con
 
 }  // namespace
 
+size_t augreg_resize(const Architecture& a) {
+  const size_t input = std::min(a.input_h, a.input_w), native = a.stored_grid_h * a.patch_h;
+  return native > 224 ? input : size_t(double(input) / 0.9);  // the larger ones crop nothing
+}
+
+bool read_timm_transform(const NameReader& names, Architecture& a) {
+  const auto mean = names.config_number("/pretrained_cfg/mean/0");
+  if (!mean) return false;
+  PreprocessFacts& p = a.preprocess;
+  for (size_t i = 0; i < 3; ++i) {
+    const auto colour = [&](const char* list) {
+      return names.config_number(fmt::format("/pretrained_cfg/{}/{}", list, i).c_str());
+    };
+    p.mean[i] = float(colour("mean").value_or(*mean));
+    p.deviation[i] = float(colour("std").value_or(1));
+  }
+  const auto refuse = [&](const char* key, const char* expected, const auto& found) {
+    fail(fmt::format("config.json: expected {} as {}, found {}", expected, key, found),
+         names.checkpoint().path(),
+         "correct config.json, or move it away and state the facts with --set");
+  };
+  const double crop = names.config_number("/pretrained_cfg/crop_pct").value_or(0.875);
+  if (!(crop > 0.01 && crop <= 1)) refuse("crop_pct", "a number from 0.01 to 1", crop);
+  p.resize = size_t(double(std::min(a.input_h, a.input_w)) / crop);
+  const auto mode = names.config_text("/pretrained_cfg/crop_mode").value_or("center");
+  if (mode != "center" && mode != "squash") refuse("crop_mode", "center or squash", mode);
+  p.squash = mode == "squash";
+  const auto filter = names.config_text("/pretrained_cfg/interpolation").value_or("bicubic");
+  if (filter != "bicubic" && filter != "bilinear")
+    refuse("interpolation", "bicubic or bilinear", filter);
+  p.bilinear = filter == "bilinear";
+  p.source = "config.json";
+  p.assumed = false;
+  return true;
+}
+
 void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   if (a.input != InputKind::image || checkpoint.image_processor().empty() ||
@@ -157,7 +194,7 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   if (mean) p.mean = parse_colours(*mean, "mean");
   if (deviation) p.deviation = parse_colours(*deviation, "std");
-  p.stated_colours = mean || deviation, p.stated_resize = resize != nullptr;
+  p.stated_colours = mean || deviation, p.stated_resize = resize || squash;
   if (resize) {
     const char* end = resize->data() + resize->size();
     const size_t least = std::min(a.input_h, a.input_w);

@@ -44,15 +44,12 @@ Matrix<float> CheckpointTensors::get(const std::string& name, size_t rows, size_
   // Stacked vectors are one row each in the file but stand side by side in the one row asked for.
   const size_t part_size = rows * cols / recipe.parts.size(),
                part_rows = std::max<size_t>(part_size / cols, 1);
-  Matrix<float> out(rows, cols);
-  for (size_t p = 0; p < recipe.parts.size(); ++p) {
-    const std::string& part = recipe.parts[p];
-    if (part.empty()) continue;  // zeros
+  for (const std::string& part : recipe.parts) {  // all before memory is taken for what they claim
+    if (part.empty()) continue;                   // zeros
     const TensorInfo* info = checkpoint_.find(part);
     if (!info)
       fail(fmt::format("the tensor is missing (needed as {})", name),
            fmt::format("{}: {}", checkpoint_.path(), part), "the download may be incomplete");
-    const size_t skipped = recipe.first_row * cols, wanted = part_size;
     if (!fits(recipe, *info, part_rows, part_size) ||
         part_size * recipe.parts.size() != rows * cols)
       fail(fmt::format("the shape is {}, expected {}x{} for its share of {} ({}x{})",
@@ -62,20 +59,25 @@ Matrix<float> CheckpointTensors::get(const std::string& name, size_t rows, size_
            "the file is of another architecture, or facts it does not hold are to be stated: "
            "--set "
            "heads=N, size=HxW");
+  }
+  Matrix<float> out(rows, cols);
+  for (size_t p = 0; p < recipe.parts.size(); ++p) {
+    const std::string& part = recipe.parts[p];
+    if (part.empty()) continue;
     const Matrix<float> source = checkpoint_.read(part);
-    const float* from = source.data() + skipped;
+    const float* from = source.data() + recipe.first_row * cols;
     float* to = out.data() + p * part_size;
     if (recipe.transposed) {
       for (size_t i = 0; i < part_rows; ++i)
         for (size_t j = 0; j < cols; ++j) to[i * cols + j] = from[j * part_rows + i];
     } else if (recipe.jax_convolution) {  // [h·w, in, out] → [out, in, h·w]
-      const size_t inputs = info->shape.at(2), area = cols / inputs;
+      const size_t inputs = checkpoint_.find(part)->shape.at(2), area = cols / inputs;
       for (size_t o = 0; o < part_rows; ++o)
         for (size_t i = 0; i < inputs; ++i)
           for (size_t s = 0; s < area; ++s)
             to[(o * inputs + i) * area + s] = from[(s * inputs + i) * part_rows + o];
     } else {
-      std::copy_n(from, wanted, to);
+      std::copy_n(from, part_size, to);
     }
   }
   return out;

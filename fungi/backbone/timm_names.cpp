@@ -50,41 +50,22 @@ std::optional<std::string> config_activation(const NameReader& names) {
   return act ? act : names.config_text("/act_layer");
 }
 
-// timm's config.json carries the evaluation transform; without it the family's own is assumed and
-// said to be so.
+// Without timm's config.json the family's own evaluation transform is assumed and said to be so.
 void set_preprocess(const NameReader& names, const Origin& origin, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   const size_t side = std::min(a.input_h, a.input_w);
   p.augreg = origin.mentions("augreg") || origin.mentions("augreg2");
-  if (const auto mean = names.config_number("/pretrained_cfg/mean/0")) {
-    for (size_t i = 0; i < 3; ++i) {
-      p.mean[i] = float(
-          names.config_number(fmt::format("/pretrained_cfg/mean/{}", i).c_str()).value_or(*mean));
-      p.deviation[i] =
-          float(names.config_number(fmt::format("/pretrained_cfg/std/{}", i).c_str()).value_or(1));
-    }
-    const double crop = names.config_number("/pretrained_cfg/crop_pct").value_or(0.875);
-    if (!(crop > 0.01 && crop <= 1))
-      fail(fmt::format("config.json: expected a crop_pct from 0.01 to 1, found {}", crop),
-           names.checkpoint().path(), "correct config.json");
-    p.resize = size_t(double(side) / crop);
-    p.bilinear =
-        names.config_text("/pretrained_cfg/interpolation").value_or("bicubic") == "bilinear";
-    p.source = "config.json";
-    p.assumed = false;
-    return;
-  }
+  if (read_timm_transform(names, a)) return;
   p.resize = side * 256 / 224;
   p.source = "assumed: ImageNet statistics";
   if (p.augreg) {
     p.mean = p.deviation = {0.5f, 0.5f, 0.5f};
-    p.resize = size_t(double(side) / 0.9);
+    p.resize = augreg_resize(a);
     p.source = "AugReg, by the file name";
   } else if (a.family == "clip") {
     p.mean = kClipMean, p.deviation = kClipDeviation;
-    p.resize = size_t(double(side) / 0.9);
-    p.source = "CLIP";
-    p.assumed = false;
+    p.resize = a.patch_h == 14 ? side : size_t(double(side) / 0.9);  // SPEC 3.4
+    p.source = "CLIP as OpenAI's";  // others have other statistics and crops
   } else if (origin.mentions("mae")) {
     p.resize = size_t(double(side) / 0.9);
     p.source = "MAE, by the file name";
@@ -105,8 +86,22 @@ void set_ssast(const NameReader& names, Architecture& a) {
   if (a.patch_h != a.patch_w)
     fail(fmt::format("expected square patches, found {}x{}", a.patch_h, a.patch_w),
          names.checkpoint().path(), "SSAST by frames is not supported; use the one by patches");
-  const size_t positions = names.count("pos_embed") / a.width - (a.prefix_tokens - a.registers);
+  // AST and fine-tuned SSAST have the same names, but other strides and tables, which nothing
+  // tells. Only the pre-trained file says what its table is for.
+  std::string above = names.full("");
+  if (above.ends_with("v.")) above.resize(above.size() - 2);
+  if (!names.checkpoint().find(above + "p_input_tdim"))
+    fail(
+        "an audio transformer in the names of AST and SSAST, but no p_input_tdim, which SSAST "
+        "leaves in its pre-trained files",
+        names.checkpoint().path(),
+        "fine-tuned SSAST is not supported; use AST in Hugging Face's names");
+  const size_t rows = names.count("pos_embed") / a.width, plain = a.prefix_tokens - a.registers;
+  const size_t positions = rows > plain ? rows - plain : 0;
   a.input_h = 128, a.input_w = 1024;
+  if (a.patch_h == 0 || a.patch_h > a.input_h || positions == 0)
+    fail(fmt::format("{} positions of patches of {}x{}", positions, a.patch_h, a.patch_w),
+         names.checkpoint().path(), "a table for 128 bins was expected");
   a.stored_grid_h = a.input_h / a.patch_h;
   a.stored_grid_w = positions / a.stored_grid_h;
   if (a.stored_grid_h * a.stored_grid_w != positions)
@@ -123,8 +118,9 @@ void set_tokens(const NameReader& names, Architecture& a) {
   a.prefix_tokens = plain + a.registers;
   if (distilled) a.pooling = Pooling::mean_prefix;
   const size_t rows = names.count("pos_embed") / a.width;
-  const bool ssast = a.channels == 1 && distilled &&
-                     (names.full("").ends_with("v.") || !find_grid(names, a, rows - plain));
+  const bool ssast =
+      a.channels == 1 && distilled &&
+      (names.full("").ends_with("v.") || rows <= plain || !find_grid(names, a, rows - plain));
   if (ssast) return set_ssast(names, a);
   // A table without rows for the prefix looks like one of a grid that is no square: unless
   // config.json knows the size it needs a sign.
@@ -143,10 +139,21 @@ void set_tokens(const NameReader& names, Architecture& a) {
 void set_family(const NameReader& names, const Origin& origin, Architecture& a) {
   if (a.family == "ast") return;
   for (const char* word : {"rpn", "rope", "parallel"})  // the same tensors, run differently
-    if (origin.mentions(word) && names.config_text("/architecture"))
-      fail(fmt::format("config.json says {}, which is run in another way than a plain ViT",
-                       *names.config_text("/architecture")),
+    if (origin.mentions(word))
+      fail(fmt::format("'{}' in the name of the model or file: that is run in another way than a "
+                       "plain ViT",
+                       word),
            names.checkpoint().path(), "`fungi models` lists what can be run");
+  if (origin.mentions("siglip") && !names.stated("activation"))
+    fail("SigLIP's towers have two activations, which nothing tells apart",
+         names.checkpoint().path(),
+         "state it: --set activation=gelu (SigLIP) or --set activation=gelu_tanh (SigLIP 2)");
+  if (origin.mentions("giantopt") && a.heads_assumed)
+    fail("this giant has wider heads than its width tells", names.checkpoint().path(),
+         "state their number: --set heads=16");
+  if (names.has("norm.weight") && names.has("fc_norm.weight"))
+    fail("two final norms, norm and fc_norm: expected one", names.checkpoint().path(),
+         "this variant is not among those that `fungi models` lists");
   const bool quick = origin.mentions("quickgelu") || origin.mentions("quick_gelu");
   if (quick) a.activation = kernel::Activation::quick_gelu;
   if (const auto act = config_activation(names)) a.activation = parse_activation(*act);
@@ -169,7 +176,7 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
         a.registers ? PositionResize::antialias_bicubic : PositionResize::bicubic_offset;
   } else if (a.layer_scale && (a.registers || origin.mentions("dinov2") || a.gated_mlp)) {
     a.family = "dinov2";
-  } else if (a.layer_scale && !a.position_on_prefix) {
+  } else if (a.layer_scale && !a.position_on_prefix && names.has("cls_token")) {
     a.family = "deit3";
   } else if (names.has("dist_token")) {
     a.family = "deit-distilled";
@@ -214,7 +221,8 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   a.patch_w = a.stride_w = names.dimension("patch_embed.proj.weight", 3);
   a.patch_bias = names.has("patch_embed.proj.bias");
   a.qkv_bias = names.has("blocks.0.attn.qkv.bias");
-  a.layer_scale = names.has("blocks.0.ls1.gamma");
+  const bool deit = names.has("blocks.0.gamma_1");  // DeiT-III's own names
+  a.layer_scale = deit || names.has("blocks.0.ls1.gamma");
   a.norm_pre = names.has("norm_pre.weight");
   a.mask_token = names.has("mask_token");
   if (!a.patch_bias && !a.norm_pre) names.count("patch_embed.proj.bias");  // missing
@@ -252,7 +260,9 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
       w.affine(b + part, b + part);
     w.affine(b + "mlp.fc1", b + fc1);
     w.affine(b + "mlp.fc2", b + fc2);
-    if (a.layer_scale) w.tensor(b + "ls1", b + "ls1.gamma"), w.tensor(b + "ls2", b + "ls2.gamma");
+    if (!a.layer_scale) continue;
+    w.tensor(b + "ls1", b + (deit ? "gamma_1" : "ls1.gamma"));
+    w.tensor(b + "ls2", b + (deit ? "gamma_2" : "ls2.gamma"));
   }
   w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");
   if (a.head) w.affine("head", "head");

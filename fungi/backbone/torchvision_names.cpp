@@ -6,6 +6,23 @@
 #include "fungi/backbone/names.h"
 
 namespace fungi {
+namespace {
+
+// The weights that torchvision trained have 224 pixels and patches of 16 or 32; all larger ones,
+// and those with patches of 14, are SWAG's, which crops nothing. Some of SWAG's have 224 and 16,
+// too.
+void set_preprocess(Architecture& a) {
+  PreprocessFacts& p = a.preprocess;
+  const size_t input = std::min(a.input_h, a.input_w);
+  const bool swag = a.stored_grid_h * a.patch_h > 224 || a.patch_h == 14;
+  const bool large = a.width == 1024 && a.patch_h == 16;
+  p.resize = swag ? input : input * (large ? 242 : 256) / 224;
+  p.bilinear = !swag;
+  p.source = swag ? "SWAG, by its size" : "torchvision's first weights";
+  p.assumed = !swag && a.patch_h == 16;
+}
+
+}  // namespace
 
 std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
                                               const StatedFacts& stated_facts) {
@@ -25,10 +42,7 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
   a.mlp_hidden = names.dimension(layers + "0" + fc1 + ".weight", 0);
   a.position_resize = PositionResize::bicubic_corners;
   set_grid(names, a, names.count("encoder.pos_embedding") / a.width - 1);
-  a.preprocess.resize = a.input_h * 256 / 224;
-  a.preprocess.bilinear = true;
-  a.preprocess.source = "torchvision";
-  a.preprocess.assumed = false;
+  set_preprocess(a);
   apply_stated_facts(names, a);
   check(names, a);
 

@@ -54,7 +54,8 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   const bool misresolved = a.family == "eva02-clip" || a.preprocess.augreg;
   if (preset == Preset::paper && misresolved) {
     if (!a.preprocess.stated_colours) p.mean = kImageNetMean, p.std = kImageNetStd;
-    if (!a.preprocess.stated_resize) p.resize_size = a.input_h * 256 / 224;
+    if (!a.preprocess.stated_resize)
+      p.resize = Preprocess::Resize::short_side, p.resize_size = a.input_h * 256 / 224;
   }
   // DEVIATION: the paper ran CLIP through timm, whose transform is wider than OpenAI's own: crop
   // 0.9, and 1.0 for patches of 14 (SPEC 3.4). Files of timm's say so themselves.

@@ -62,6 +62,14 @@ TEST(VitNames, ActivationsHaveSeveralNames) {
   }
 }
 
+TEST(VitNames, TheModelTypeMustBeKnown) {
+  TinyCheckpoint c = test::tiny_vit(3, false, 16);
+  c.config = {{"model_type", "vilt"}, {"num_attention_heads", 2}};
+  EXPECT_NE(c.refusal().find("model_type vilt"), std::string::npos) << c.refusal();
+  c.config["model_type"] = "vit_msn";
+  EXPECT_EQ(c.refusal(), "");
+}
+
 TEST(VitNames, TablesWithoutPatchesAndDetectorsAreRefused) {
   EXPECT_NE(tiny_vit(3, false, 0).refusal(kHeads).find("position_embeddings"), std::string::npos);
   TinyCheckpoint yolos = tiny_vit(3, false, 16 + 9);

@@ -112,5 +112,98 @@ TEST(PreprocessFacts, TheUserHasTheLastWord) {
             std::string::npos);
 }
 
+TEST(PreprocessFacts, TimmsConfigTellsTheWholeTransform) {
+  TinyCheckpoint c = test::tiny_timm(577, 16);  // 384 pixels
+  nlohmann::json timm{{"mean", {.5, .4, .3}}, {"std", {.2, .2, .1}}, {"crop_pct", 0.95}};
+  timm["crop_mode"] = "squash", timm["interpolation"] = "bilinear";
+  const auto transform = [&](const nlohmann::json& config) {
+    c.config = config;
+    const PreprocessFacts p = c.read().preprocess;
+    EXPECT_EQ(p.mean, (std::array{.5f, .4f, .3f}));
+    EXPECT_EQ(p.deviation, (std::array{.2f, .2f, .1f}));
+    EXPECT_EQ(p.resize, 404u);
+    EXPECT_TRUE(p.squash && p.bilinear && !p.assumed);
+  };
+  transform({{"architecture", "vit_base_patch16_384"}, {"pretrained_cfg", timm}});
+  nlohmann::json older = timm;  // as timm wrote it before 0.8
+  older["architecture"] = "vit_base_patch16_384", older["input_size"] = {3, 384, 384};
+  transform(older);
+  for (const auto& [key, value] :
+       {std::pair{"crop_mode", "border"}, {"interpolation", "lanczos"}}) {
+    c.config = {{"architecture", "vit_base_patch16_384"}, {"pretrained_cfg", timm}};
+    c.config["pretrained_cfg"][key] = value;
+    EXPECT_TRUE(c.refusal().find(key) != std::string::npos &&
+                c.refusal().find(value) != std::string::npos)
+        << c.refusal();
+  }
+}
+
+TEST(PreprocessFacts, EvaFollowsItsConfig) {
+  const std::filesystem::path golden = FUNGI_GOLDEN_DIR "/backbone/timm_eva02_clip";
+  const test::TemporaryFolder folder;
+  std::filesystem::copy(golden / "model.safetensors", folder.path());
+  EXPECT_EQ(
+      read_names(Checkpoint::open(folder.path()), {{"heads", "3"}}).architecture.preprocess.resize,
+      size_t(16 / 0.9));
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(golden / "config.json"));
+  config["pretrained_cfg"]["crop_pct"] = 1.0;
+  config["pretrained_cfg"]["crop_mode"] = "squash";
+  std::ofstream(folder / "config.json") << config;
+  const PreprocessFacts p = read_names(Checkpoint::open(folder.path()), {}).architecture.preprocess;
+  EXPECT_TRUE(p.squash && p.resize == 16) << p.resize;
+}
+
+TEST(PreprocessFacts, TimmsClipWithoutConfigIsCroppedByItsPatch) {
+  for (const auto& [patch, resize] : {std::pair{size_t(16), size_t(248)}, {14, 224}, {32, 248}}) {
+    const size_t side = 224 / patch;
+    TinyCheckpoint c = test::tiny_timm(side * side + 1, patch);
+    c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = {test::kTimmWidth};
+    const PreprocessFacts p = c.read({{"activation", "quick_gelu"}}).preprocess;
+    EXPECT_EQ(p.resize, resize) << patch;
+    EXPECT_TRUE(p.assumed) << "open_clip's weights have others";
+  }
+}
+
+TEST(PreprocessFacts, TorchvisionsFirstWeightsAndSwags) {
+  Architecture a =
+      read_names(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth"),
+                 {{"heads", "2"}, {"size", "224"}})
+          .architecture;
+  EXPECT_TRUE(a.preprocess.bilinear && a.preprocess.resize == 256);
+  TinyCheckpoint c;
+  const size_t d = test::kTimmWidth;
+  const auto torchvision = [&](size_t side, size_t patch) {
+    const size_t positions = side / patch * (side / patch) + 1;
+    c.shapes["class_token"] = {1, 1, d};
+    c.shapes["encoder.pos_embedding"] = {1, positions, d};
+    c.shapes["conv_proj.weight"] = {d, 3, patch, patch};
+    const std::string f = "encoder.layers.encoder_layer_0.";
+    c.shapes[f + "self_attention.in_proj_weight"] = {3 * d, d};
+    c.shapes[f + "self_attention.in_proj_bias"] = {3 * d};
+    c.shapes[f + "self_attention.out_proj.weight"] = c.shapes[f + "mlp.0.weight"] = {d, d};
+    c.shapes[f + "mlp.3.weight"] = {d, d};
+    for (const std::string vector : {"conv_proj.bias", "encoder.ln.weight", "encoder.ln.bias"})
+      c.shapes[vector] = {d};
+    for (const char* vector : {"ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias",
+                               "self_attention.out_proj.bias", "mlp.0.bias", "mlp.3.bias"})
+      c.shapes[f + vector] = {d};
+    return c.read().preprocess;
+  };
+  PreprocessFacts p = torchvision(384, 16);
+  EXPECT_TRUE(p.resize == 384 && !p.bilinear && !p.assumed) << p.resize;
+  p = torchvision(224, 14);
+  EXPECT_TRUE(p.resize == 224 && !p.bilinear && !p.assumed) << p.resize;
+  p = torchvision(224, 32);
+  EXPECT_TRUE(p.resize == 256 && p.bilinear && !p.assumed) << p.resize;
+  EXPECT_TRUE(torchvision(224, 16).assumed) << "SWAG has such weights, too";
+}
+
+TEST(PreprocessFacts, AugRegsLargerModelsCropNothing) {
+  TinyCheckpoint c = test::tiny_timm(577, 16);
+  EXPECT_EQ(c.read({{"family", "augreg"}}).preprocess.resize, 384u);
+  c = test::tiny_timm(197, 16);
+  EXPECT_EQ(c.read({{"family", "augreg"}}).preprocess.resize, 248u);
+}
+
 }  // namespace
 }  // namespace fungi

@@ -29,8 +29,7 @@ Matrix<float> pictures(const fs::path& folder, const Preprocess& transform, size
   Preprocessor preprocessor(transform);
   Matrix<float> pixels(count, 3 * transform.input_size * transform.input_size);
   for (size_t i = 0; i < count; ++i)
-    preprocessor.apply(dataset->image(i * dataset->size() / count),
-                       {pixels.row(i), pixels.cols()});
+    preprocessor.apply(dataset->image(i * dataset->size() / count), {pixels.row(i), pixels.cols()});
   return pixels;
 }
 

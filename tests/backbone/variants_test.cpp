@@ -12,49 +12,24 @@ namespace {
 using test::TinyCheckpoint;
 using Json = nlohmann::json;
 
-constexpr size_t kWidth = 64, kHidden = 128;
-
-// timm's names: `positions` rows, two blocks.
-TinyCheckpoint tiny_vit(size_t positions = 17, size_t patch = 4, const std::string& prefix = "",
-                        size_t width = kWidth) {
-  TinyCheckpoint c;
-  const auto add = [&](const std::string& name, std::vector<size_t> shape) {
-    c.shapes[prefix + name] = std::move(shape);
-  };
-  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
-    add(name + ".bias", {shape[0]});
-    add(name + ".weight", std::move(shape));
-  };
-  add("cls_token", {1, 1, width});
-  add("pos_embed", {1, positions, width});
-  affine("patch_embed.proj", {width, 3, patch, patch});
-  for (const std::string b : {"blocks.0.", "blocks.1."}) {
-    affine(b + "norm1", {width});
-    affine(b + "attn.qkv", {3 * width, width});
-    affine(b + "attn.proj", {width, width});
-    affine(b + "norm2", {width});
-    affine(b + "mlp.fc1", {kHidden, width});
-    affine(b + "mlp.fc2", {width, kHidden});
-  }
-  affine("norm", {width});
-  return c;
-}
+using test::tiny_timm;
+constexpr size_t kWidth = test::kTimmWidth, kHidden = test::kTimmHidden;
 
 bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
 TEST(Variants, AnUnknownTensorOfABlockIsRefused) {
-  EXPECT_EQ(tiny_vit().refusal(), "");
+  EXPECT_EQ(tiny_timm().refusal(), "");
   for (const char* tensor :
-       {"blocks.1.attn.q_norm.weight", "blocks.0.attn.norm.bias", "blocks.1.gamma_1",
+       {"blocks.1.attn.q_norm.weight", "blocks.0.attn.norm.bias", "blocks.1.gamma_3",
         "blocks.0.attn.qkv.lora_A.weight", "blocks.0.attn.q_bias", "attn_pool.latent",
         "blocks_token_only.0.norm1.weight", "patch_embed.backbone.stem.conv.weight"}) {
-    TinyCheckpoint c = tiny_vit();
+    TinyCheckpoint c = tiny_timm();
     c.shapes[tensor] = {kWidth};
     EXPECT_TRUE(says(c.refusal(), tensor)) << tensor << ": " << c.refusal();
   }
-  TinyCheckpoint c = tiny_vit();  // what training leaves beside a network is no part of it
+  TinyCheckpoint c = tiny_timm();  // what training leaves beside a network is no part of it
   for (const char* tensor : {"head.weight", "decoder_blocks.0.attn.qkv.weight", "mask_token_old",
                              "blocks.0.attn.relative_position_index", "fc.weight"})
     c.shapes[tensor] = {3, 3};
@@ -64,19 +39,19 @@ TEST(Variants, AnUnknownTensorOfABlockIsRefused) {
 TEST(Variants, WhatIsMissingIsNamed) {
   for (const char* tensor : {"blocks.0.attn.qkv.weight", "blocks.1.mlp.fc2.weight", "norm.weight",
                              "blocks.0.norm1.weight", "patch_embed.proj.bias", "pos_embed"}) {
-    TinyCheckpoint c = tiny_vit();
+    TinyCheckpoint c = tiny_timm();
     c.shapes.erase(tensor);
     EXPECT_NE(c.refusal(), "") << tensor;
   }
-  TinyCheckpoint hole = tiny_vit();  // the second of three
-  for (const auto& [name, shape] : tiny_vit().shapes)
+  TinyCheckpoint hole = tiny_timm();  // the second of three
+  for (const auto& [name, shape] : tiny_timm().shapes)
     if (name.starts_with("blocks.1.")) hole.shapes["blocks.2." + name.substr(9)] = shape;
   hole.shapes.erase("blocks.1.attn.qkv.weight");
   EXPECT_TRUE(says(hole.refusal(), "blocks.1.attn.qkv.weight")) << hole.refusal();
-  TinyCheckpoint bias = tiny_vit();
+  TinyCheckpoint bias = tiny_timm();
   bias.shapes.erase("blocks.0.attn.qkv.bias");
   EXPECT_TRUE(says(bias.refusal(), "blocks.0.attn.qkv.bias is missing")) << bias.refusal();
-  TinyCheckpoint last = tiny_vit();
+  TinyCheckpoint last = tiny_timm();
   last.config = {{"architecture", "vit"}, {"model_args", {{"depth", 3}}}};
   EXPECT_TRUE(says(last.refusal(), "depth = 3, the tensors say 2")) << last.refusal();
 }
@@ -92,8 +67,8 @@ TEST(Variants, AsManyNumbersInAnotherShapeAreAnotherTensor) {
     }
     return "";
   };
-  EXPECT_EQ(load(tiny_vit()), "");
-  TinyCheckpoint fc1 = tiny_vit(), table = tiny_vit(), cut = tiny_vit();
+  EXPECT_EQ(load(tiny_timm()), "");
+  TinyCheckpoint fc1 = tiny_timm(), table = tiny_timm(), cut = tiny_timm();
   fc1.shapes["blocks.1.mlp.fc1.weight"] = {kWidth, kHidden};
   EXPECT_TRUE(says(load(fc1), "blocks.1.mlp.fc1.weight")) << load(fc1);
   table.shapes["pos_embed"] = {1, kWidth, 17};
@@ -103,14 +78,14 @@ TEST(Variants, AsManyNumbersInAnotherShapeAreAnotherTensor) {
 }
 
 TEST(Variants, TheEvaluationViewFollowsTheSize) {
-  TinyCheckpoint dino = tiny_vit(37 * 37 + 1, 14);
+  TinyCheckpoint dino = tiny_timm(37 * 37 + 1, 14);
   EXPECT_EQ(dino.read().preprocess.resize, 592u);  // 518 · 256 / 224
   EXPECT_EQ(dino.read({{"size", "518"}}).preprocess.resize, 592u);
   const Architecture a = dino.read({{"size", "224"}});
   EXPECT_EQ(a.input_h, 224u);
   EXPECT_EQ(a.stored_grid_h, 37u);
   EXPECT_EQ(a.preprocess.resize, 256u);  // SPEC 3.4
-  TinyCheckpoint configured = tiny_vit(577, 16);
+  TinyCheckpoint configured = tiny_timm(577, 16);
   configured.config = {
       {"architecture", "vit_base_patch16_384"},
       {"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}, {"crop_pct", 1.0}}}};
@@ -120,7 +95,7 @@ TEST(Variants, TheEvaluationViewFollowsTheSize) {
 }
 
 TEST(Variants, GridsThatAreNoSquare) {
-  TinyCheckpoint wide = tiny_vit(25, 4);  // 4 x 6 and a class token, or 5 x 5 without one?
+  TinyCheckpoint wide = tiny_timm(25, 4);  // 4 x 6 and a class token, or 5 x 5 without one?
   EXPECT_TRUE(says(wide.refusal(), "--set size=HxW")) << wide.refusal();
   const Architecture stated = wide.read({{"size", "16x24"}});
   EXPECT_EQ(stated.stored_grid_h, 4u);
@@ -129,29 +104,29 @@ TEST(Variants, GridsThatAreNoSquare) {
   EXPECT_FALSE(wide.read({{"size", "20"}}).position_on_prefix);
   wide.config = {{"architecture", "x"}, {"pretrained_cfg", {{"input_size", {3, 24, 16}}}}};
   EXPECT_EQ(wide.read().stored_grid_h, 6u);
-  TinyCheckpoint long_one = tiny_vit(17, 4);  // 16 is a square, and 2 x 8
+  TinyCheckpoint long_one = tiny_timm(17, 4);  // 16 is a square, and 2 x 8
   long_one.config = {{"architecture", "x"}, {"pretrained_cfg", {{"input_size", {3, 8, 32}}}}};
   EXPECT_EQ(long_one.read().stored_grid_w, 8u);
-  const Architecture resized = tiny_vit(50, 4).read({{"size", "40x20"}});  // 50 patches, by chance
+  const Architecture resized = tiny_timm(50, 4).read({{"size", "40x20"}});  // 50 patches, by chance
   EXPECT_EQ(resized.stored_grid_h, 7u);
   EXPECT_TRUE(resized.position_on_prefix);
-  EXPECT_EQ(tiny_vit(17, 4).read({{"size", "32x8"}}).stored_grid_h, 4u) << "resized, too";
-  TinyCheckpoint grey = tiny_vit(65, 4);
+  EXPECT_EQ(tiny_timm(17, 4).read({{"size", "32x8"}}).stored_grid_h, 4u) << "resized, too";
+  TinyCheckpoint grey = tiny_timm(65, 4);
   grey.shapes["patch_embed.proj.weight"] = {kWidth, 1, 4, 4};
   EXPECT_EQ(grey.read().input_h, 32u);
 }
 
 TEST(Variants, PoolingIsNotGuessed) {
-  TinyCheckpoint none = tiny_vit(16);
+  TinyCheckpoint none = tiny_timm(16);
   none.shapes.erase("cls_token");
   EXPECT_TRUE(says(none.refusal(), "no class token")) << none.refusal();
   EXPECT_EQ(none.read({{"pooling", "mean_patches"}}).pooling, Pooling::mean_patches);
   for (const char* pool : {"max", "avgmax", "map"}) {
-    TinyCheckpoint c = tiny_vit();
+    TinyCheckpoint c = tiny_timm();
     c.config = {{"architecture", "x"}, {"global_pool", pool}};
     EXPECT_TRUE(says(c.refusal(), pool)) << c.refusal();
   }
-  TinyCheckpoint token = tiny_vit();  // fc_norm after the class token
+  TinyCheckpoint token = tiny_timm();  // fc_norm after the class token
   for (const char* part : {".weight", ".bias"}) {
     token.shapes["fc_norm" + std::string(part)] = {kWidth};
     token.shapes.erase("norm" + std::string(part));
@@ -162,16 +137,16 @@ TEST(Variants, PoolingIsNotGuessed) {
 }
 
 TEST(Variants, HeadsAndWhereTheyComeFrom) {
-  EXPECT_TRUE(tiny_vit().read().heads_assumed);
-  EXPECT_FALSE(tiny_vit().read({{"heads", "4"}}).heads_assumed);
-  EXPECT_EQ(tiny_vit(17, 4, "module.base_encoder.", 384).read().heads, 12u) << "MoCo-v3's small";
-  EXPECT_EQ(tiny_vit(17, 4, "", 384).read().heads, 6u);
+  EXPECT_TRUE(tiny_timm().read().heads_assumed);
+  EXPECT_FALSE(tiny_timm().read({{"heads", "4"}}).heads_assumed);
+  EXPECT_EQ(tiny_timm(17, 4, "module.base_encoder.", 384).read().heads, 12u) << "MoCo-v3's small";
+  EXPECT_EQ(tiny_timm(17, 4, "", 384).read().heads, 6u);
 }
 
 TEST(Variants, TheOriginIsAWholeWord) {
-  EXPECT_TRUE(tiny_vit(17, 4, "module.base_encoder.").read().preprocess.bilinear) << "MoCo-v3";
-  EXPECT_EQ(tiny_vit(17, 4, "teacher.backbone.").read().family, "dino");
-  TinyCheckpoint augreg = tiny_vit();
+  EXPECT_TRUE(tiny_timm(17, 4, "module.base_encoder.").read().preprocess.bilinear) << "MoCo-v3";
+  EXPECT_EQ(tiny_timm(17, 4, "teacher.backbone.").read().family, "dino");
+  TinyCheckpoint augreg = tiny_timm();
   augreg.config = {
       {"architecture", "vit_base_patch16_224"},
       {"pretrained_cfg", {{"tag", "augreg_in21k"}, {"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}}}};
@@ -180,7 +155,7 @@ TEST(Variants, TheOriginIsAWholeWord) {
   EXPECT_TRUE(augreg.read().preprocess.augreg);
   const auto named = [](const char* name) {
     const test::TemporaryFolder folder;
-    tiny_vit().write(folder);
+    tiny_timm().write(folder);
     std::filesystem::rename(folder / "model.safetensors", folder / name);
     return read_names(Checkpoint::open(folder / name), {}).architecture;
   };
@@ -191,14 +166,14 @@ TEST(Variants, TheOriginIsAWholeWord) {
 }
 
 TEST(Variants, ActivationsOfConfigAndOfGatedMlps) {
-  TinyCheckpoint c = tiny_vit();
+  TinyCheckpoint c = tiny_timm();
   c.config = {{"architecture", "x"}, {"model_args", {{"act_layer", "relu"}}}};
   EXPECT_EQ(c.read().activation, kernel::Activation::relu);
   c.config = {{"architecture", "vit_base_patch16_quickgelu_224"}};
   EXPECT_EQ(c.read().activation, kernel::Activation::quick_gelu);
   c.config = {{"architecture", "vit_small_patch16_rope_224"}};
   EXPECT_TRUE(says(c.refusal(), "rope")) << c.refusal();
-  TinyCheckpoint gated = tiny_vit();
+  TinyCheckpoint gated = tiny_timm();
   for (const std::string b : {"blocks.0.", "blocks.1."}) {
     gated.shapes[b + "mlp.fc1.weight"] = {2 * kHidden, kWidth};
     gated.shapes[b + "mlp.fc1.bias"] = {2 * kHidden};
@@ -208,7 +183,7 @@ TEST(Variants, ActivationsOfConfigAndOfGatedMlps) {
 }
 
 TEST(Variants, TheHeadOfAFineTunedTowerIsNoProjection) {
-  TinyCheckpoint c = tiny_vit();
+  TinyCheckpoint c = tiny_timm();
   c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = {kWidth};
   c.shapes.erase("patch_embed.proj.bias");
   c.shapes["head.weight"] = {24, kWidth};
@@ -224,7 +199,7 @@ TEST(Variants, TheHeadOfAFineTunedTowerIsNoProjection) {
 
 TEST(Variants, ABrokenOrForeignConfigIsNotPassedOver) {
   const test::TemporaryFolder folder;
-  tiny_vit().write(folder);
+  tiny_timm().write(folder);
   std::ofstream(folder / "config.json") << R"({"num_heads": 2, "archi)";
   EXPECT_THROW(read_names(Checkpoint::open(folder.path()), {}), Error);
   for (const Json& config :
@@ -232,32 +207,51 @@ TEST(Variants, ABrokenOrForeignConfigIsNotPassedOver) {
         Json{{"num_heads", -4}}, Json{{"num_heads", 1e30}}, Json::array({1, 2}),
         Json{{"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"crop_pct", 0}}}},
         Json{{"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"std", {0, 0, 0}}}}}}) {
-    TinyCheckpoint c = tiny_vit();
+    TinyCheckpoint c = tiny_timm();
     c.config = config;
     EXPECT_TRUE(says(c.refusal(), "config.json")) << config << ": " << c.refusal();
   }
 }
 
+TinyCheckpoint huggingface_clip(const std::string& v, size_t width) {
+  TinyCheckpoint c;
+  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
+    c.shapes[v + name + ".bias"] = {shape[0]};
+    c.shapes[v + name + ".weight"] = std::move(shape);
+  };
+  c.shapes[v + "embeddings.class_embedding"] = {width};
+  c.shapes[v + "embeddings.patch_embedding.weight"] = {width, 3, 4, 4};
+  c.shapes[v + "embeddings.position_embedding.weight"] = {17, width};
+  affine("pre_layrnorm", {width});
+  affine("post_layernorm", {width});
+  for (const std::string f : {"encoder.layers.0.", "encoder.layers.1."}) {
+    for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
+      affine(f + "self_attn." + part, {width, width});
+    affine(f + "layer_norm1", {width});
+    affine(f + "layer_norm2", {width});
+    affine(f + "mlp.fc1", {kHidden, width});
+    affine(f + "mlp.fc2", {width, kHidden});
+  }
+  return c;
+}
+
+// transformers 4 writes into a nested configuration only what differs from its defaults.
+TEST(Variants, WhatVisionConfigLeavesOutHasItsDefault) {
+  TinyCheckpoint c = huggingface_clip("vision_model.", 96);
+  c.config = {{"model_type", "clip"},
+              {"vision_config", {{"hidden_act", "gelu"}, {"layer_norm_eps", 1e-3}}}};
+  const Architecture a = c.read();
+  EXPECT_EQ(a.activation, kernel::Activation::gelu);
+  EXPECT_EQ(a.norm_epsilon, 1e-3f);
+  EXPECT_EQ(a.heads, 12u);
+  c.config = {{"model_type", "clip"}, {"vision_config", {{"num_attention_heads", 3}}}};
+  EXPECT_EQ(c.read().heads, 3u);
+  EXPECT_EQ(c.read().activation, kernel::Activation::quick_gelu);
+}
+
 TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
   for (const std::string v : {"vision_model.", ""}) {
-    TinyCheckpoint c;
-    const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
-      c.shapes[v + name + ".bias"] = {shape[0]};
-      c.shapes[v + name + ".weight"] = std::move(shape);
-    };
-    c.shapes[v + "embeddings.class_embedding"] = {kWidth};
-    c.shapes[v + "embeddings.patch_embedding.weight"] = {kWidth, 3, 4, 4};
-    c.shapes[v + "embeddings.position_embedding.weight"] = {17, kWidth};
-    affine("pre_layrnorm", {kWidth});
-    affine("post_layernorm", {kWidth});
-    for (const std::string f : {"encoder.layers.0.", "encoder.layers.1."}) {
-      for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
-        affine(f + "self_attn." + part, {kWidth, kWidth});
-      affine(f + "layer_norm1", {kWidth});
-      affine(f + "layer_norm2", {kWidth});
-      affine(f + "mlp.fc1", {kHidden, kWidth});
-      affine(f + "mlp.fc2", {kWidth, kHidden});
-    }
+    TinyCheckpoint c = huggingface_clip(v, kWidth);
     const StatedFacts gelu{{"activation", "gelu"}};
     const Architecture a = c.read(gelu);
     EXPECT_EQ(a.family, "clip");
@@ -268,16 +262,64 @@ TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
   }
 }
 
+TEST(Variants, WhatLooksLikeAViTAndIsRunDifferentlyIsRefused) {
+  TinyCheckpoint c = tiny_timm();
+  c.config = {{"architecture", "vit_base_patch16_siglip_gap_224"}};
+  EXPECT_TRUE(says(c.refusal(), "--set activation=")) << c.refusal();
+  EXPECT_EQ(c.refusal({{"activation", "gelu_tanh"}}), "");
+  c.config = {{"architecture", "vit_giantopt_patch16_384"}};
+  EXPECT_TRUE(says(c.refusal(), "--set heads=")) << c.refusal();
+  c = tiny_timm();
+  c.shapes["fc_norm.weight"] = c.shapes["fc_norm.bias"] = {kWidth};
+  EXPECT_TRUE(says(c.refusal(), "fc_norm")) << c.refusal();
+  const test::TemporaryFolder folder;  // without config.json the file's name speaks
+  tiny_timm().write(folder);
+  const auto file = folder / "vit_base_patch16_rpn_224.safetensors";
+  std::filesystem::rename(folder / "model.safetensors", file);
+  EXPECT_THROW(read_names(Checkpoint::open(file), {}), Error);
+}
+
+TEST(Variants, TablesOfNothingAreRefused) {
+  TinyCheckpoint one = tiny_timm(1, 16);
+  one.config = {{"architecture", "x"}, {"pretrained_cfg", {{"input_size", {3, 8, 8}}}}};
+  EXPECT_NE(one.refusal({{"size", "224"}}), "");
+  for (const size_t patch : {16u, 256u}) {  // SSAST's way to a table
+    TinyCheckpoint sound = tiny_timm(2, patch, "module.v.");
+    sound.shapes["module.v.patch_embed.proj.weight"] = {kWidth, 1, patch, patch};
+    sound.shapes["module.v.dist_token"] = {1, 1, kWidth};
+    sound.shapes["module.p_input_tdim"] = {1};
+    EXPECT_TRUE(says(sound.refusal(), "positions")) << sound.refusal();
+  }
+}
+
+// A tensor without elements may claim any side: nothing is allocated for it.
+TEST(Variants, AnEmptyTensorIsNoWidth) {
+  TinyCheckpoint c = tiny_timm();
+  c.shapes["blocks.0.mlp.fc2.weight"] = {0, size_t(1) << 40};
+  const test::TemporaryFolder folder;
+  Pool pool(1);
+  EXPECT_THROW(Backbone::open(c.write(folder), {}, pool), Error);
+}
+
+TEST(Variants, OnlyAPreTrainedFileIsSsast) {
+  TinyCheckpoint ast = tiny_timm(146, 16, "module.v.");  // AST's 12 x 12 look like SSAST's 8 x 18
+  ast.shapes["module.v.patch_embed.proj.weight"] = {kWidth, 1, 16, 16};
+  ast.shapes["module.v.dist_token"] = {1, 1, kWidth};
+  EXPECT_TRUE(says(ast.refusal(), "p_input_tdim")) << ast.refusal();
+  ast.shapes["module.p_input_tdim"] = {1};
+  EXPECT_EQ(ast.refusal(), "");
+}
+
 TEST(Variants, StatedFactsAreUnderstoodOrRefused) {
-  for (const auto& [key, value] : StatedFacts{{"family", "deit3"},
-                                              {"norm_epsilon", "1e-6xyz"},
-                                              {"size", "99999999"},
-                                              {"size", "0"},
-                                              {"heads", "4.5"},
-                                              {"colour", "blue"}})
-    EXPECT_NE(tiny_vit().refusal({{key, value}}), "") << key << "=" << value;
-  EXPECT_TRUE(says(tiny_vit().refusal({{"family", "foo"}}), "choose one of"));
-  EXPECT_EQ(tiny_vit().read({{"family", "dino"}}).family, "dino");
+  for (const auto& [key, value] : {std::pair{"family", "deit3"},
+                                   {"norm_epsilon", "1e-6xyz"},
+                                   {"size", "99999999"},
+                                   {"size", "0"},
+                                   {"heads", "4.5"},
+                                   {"colour", "blue"}})
+    EXPECT_NE(tiny_timm().refusal({{key, value}}), "") << key << "=" << value;
+  EXPECT_TRUE(says(tiny_timm().refusal({{"family", "foo"}}), "choose one of"));
+  EXPECT_EQ(tiny_timm().read({{"family", "dino"}}).family, "dino");
 }
 
 }  // namespace

@@ -95,6 +95,16 @@ TEST(EvaluationTransform, WhatTheUserStatesHoldsUnderEveryPreset) {
   }
 }
 
+TEST(EvaluationTransform, SquashesWhereTheModelDoesButNotWhereThePaperDidNot) {
+  Architecture a = architecture_of("timm_eva02_clip/model.safetensors");
+  a.preprocess.squash = true;
+  using Resize = Preprocess::Resize;
+  EXPECT_EQ(evaluation_transform(a, Preset::native).resize, Resize::squash);
+  EXPECT_EQ(evaluation_transform(a, Preset::paper).resize, Resize::short_side);
+  a = architecture_of("timm_eva02_clip/model.safetensors", {{"squash", "yes"}});
+  EXPECT_EQ(evaluation_transform(a, Preset::paper).resize, Resize::squash) << "stated";
+}
+
 TEST(EvaluationTransform, RefusesWhatIsNoSquarePicture) {
   Architecture a = architecture_of("dino/model.pth");
   a.input_w = 112;

@@ -55,6 +55,17 @@ def mae_finetuned(family):
                  "the patch tokens, then fc_norm; tokens.npy has no final norm")
 
 
+def deit3(family):
+    g = generator(family)
+    model = build("deit3_base_patch16_224", family, g, **LESS)
+    assert model.no_embed_class
+    state = {k.replace("ls1.gamma", "gamma_1").replace("ls2.gamma", "gamma_2"): v
+             for k, v in native_state(model).items()}
+    torch.save({"model": state}, folder_for(family) / "model.pth")
+    finish(family, model, g, 16, pos_embed_has_prefix=False,
+           notes='the authors\' own file: {"model": ...} with gamma_1 and gamma_2 in the blocks')
+
+
 def mocov3(family):
     g = generator(family)
     model = build("vit_base_patch16_224", family, g, **LESS)
@@ -197,7 +208,7 @@ def ssast_patch_longer(family):
     ssast(family, 48, 46, "stored grid 8x3, run at 12x4: bilinear to 8x4, then to 12x4")
 
 
-FAMILIES = {f.__name__: f for f in (mae, mae_full, mae_finetuned, mocov3, augreg_npz,
+FAMILIES = {f.__name__: f for f in (mae, mae_full, mae_finetuned, deit3, mocov3, augreg_npz,
                                     augreg_npz_resized, ssast_patch, ssast_patch_longer)}
 
 if __name__ == "__main__":

@@ -148,4 +148,32 @@ inline TinyCheckpoint tiny_vit(size_t channels, bool distilled, size_t patch_pos
   return c;
 }
 
+inline constexpr size_t kTimmWidth = 64, kTimmHidden = 128;
+
+// timm's names: `positions` rows, two blocks.
+inline TinyCheckpoint tiny_timm(size_t positions = 17, size_t patch = 4,
+                                const std::string& prefix = "", size_t width = kTimmWidth) {
+  TinyCheckpoint c;
+  const auto add = [&](const std::string& name, std::vector<size_t> shape) {
+    c.shapes[prefix + name] = std::move(shape);
+  };
+  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
+    add(name + ".bias", {shape[0]});
+    add(name + ".weight", std::move(shape));
+  };
+  add("cls_token", {1, 1, width});
+  add("pos_embed", {1, positions, width});
+  affine("patch_embed.proj", {width, 3, patch, patch});
+  for (const std::string b : {"blocks.0.", "blocks.1."}) {
+    affine(b + "norm1", {width});
+    affine(b + "attn.qkv", {3 * width, width});
+    affine(b + "attn.proj", {width, width});
+    affine(b + "norm2", {width});
+    affine(b + "mlp.fc1", {kTimmHidden, width});
+    affine(b + "mlp.fc2", {width, kTimmHidden});
+  }
+  affine("norm", {width});
+  return c;
+}
+
 }  // namespace fungi::test
