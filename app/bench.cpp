@@ -130,7 +130,8 @@ int run(const Arguments& args) {
   const BackboneOptions options = backbone_for(objectives, Preset::native, args.model.backbone());
   Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
-  const bool file = std::filesystem::exists(args.model.model);
+  std::error_code ignored;  // then it is the name of an architecture, or none
+  const bool file = std::filesystem::exists(args.model.model, ignored);
   const Backbone backbone =
       file ? Backbone::open(args.model.model, options, pool)
            : Backbone::assemble(stated_architecture(args.model.model, options.stated_facts),
@@ -220,8 +221,9 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
   self->add_flag("--json", args->json, "Print JSON");
-  self->parse_complete_callback([args] {
-    objective_list(args->objectives);
+  self->parse_complete_callback([args, self] {
+    if (objective_list(args->objectives).empty() && self->get_option("--layer")->count() > 0)
+      throw CLI::ValidationError("--layer", "the embedding alone has no gradient: leave it out");
     if (args->batch > 0 && whole_features(args->objectives))
       throw CLI::ValidationError("--batch",
                                  "whole features choose their own batches: leave --batch out, or "

@@ -27,8 +27,8 @@ void on_interrupt(int) {
 }  // namespace
 
 const std::atomic<bool>& stop_on_interrupt() {
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM})  // a script may have asked us to ignore them
+    if (std::signal(signal, on_interrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
   return stop_requested;
 }
 
@@ -75,6 +75,23 @@ void ThreadsOption::add_to(CLI::App& verb) {
   verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1024u));
+}
+
+CLI::Option* MemoryOption::add_to(CLI::App& verb) {
+  const auto size = [](std::string& text) -> std::string {
+    if (text.empty() || !std::isdigit(static_cast<unsigned char>(text[0])))
+      return fmt::format("expected a size such as 8GB, found {}", text.empty() ? "nothing" : text);
+    text.erase(0, std::min(text.find_first_not_of('0'), text.size() - 1));  // 010 is no octal 8
+    return std::isdigit(static_cast<unsigned char>(text[0])) ? "" : "expected a size such as 8GB";
+  };
+  return verb
+      .add_option("--memory", bytes,
+                  "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of "
+                  "the machine's")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(size, ""))  // before the other
+      ->type_name("SIZE")
+      ->capture_default_str();
 }
 
 CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
@@ -164,20 +181,11 @@ std::string objective_parameters() {
 
 CLI::Validator metric_name() { return CLI::IsMember({"euclidean", "inner_product", "cosine"}); }
 
-CLI::Validator at_least_one() {
-  const auto check = [](const std::string& text) {
-    const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    const bool zero = text.find_first_not_of('0') == std::string::npos;
-    return number && !zero ? std::string() : "expected a whole number of at least 1, found " + text;
-  };
-  return CLI::Validator(check, "COUNT");
-}
-
 void VotersOption::add_to(CLI::App& verb) {
   option =
       verb.add_option("-k", k, "Neighbours that vote; without -k fewer where there are fewer rows")
           ->capture_default_str()
-          ->check(at_least_one());
+          ->type_name(kCount);
 }
 
 size_t VotersOption::among(size_t training_rows) const {

@@ -39,6 +39,13 @@ struct ThreadsOption {
   unsigned count() const { return threads ? threads : default_threads(); }
 };
 
+// --memory of verbs whose rows may outgrow it.
+struct MemoryOption {
+  size_t bytes = 0;  // 0 = a quarter of the machine's
+
+  CLI::Option* add_to(CLI::App& verb);
+};
+
 // -m, --layer, --precision, --set, -j: how to open a backbone.
 struct ModelOptions {
   std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
@@ -80,8 +87,8 @@ std::string objective_parameters();
 // What --metric may be.
 CLI::Validator metric_name();
 
-// Checks a count: the parser's own check for positive numbers answers with a range of 300 digits.
-CLI::Validator at_least_one();
+// The type of options that are at least 1: main() checks all that are whole numbers.
+inline constexpr const char* kCount = "COUNT";
 
 // -k of verbs whose neighbours vote: the default gives way to fewer training rows, with a note; a
 // number that was given does not.

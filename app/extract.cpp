@@ -173,7 +173,8 @@ void print_failures(const Outcome& o) {
 std::optional<Precision> stored_precision(const ExtractArguments& a) {
   for (const fs::path& folder : {fs::path(a.like), fs::path(a.overwrite ? "" : a.store)}) {
     const fs::path manifest = folder / "manifest.json";
-    if (folder.empty() || !fs::exists(manifest)) continue;
+    std::error_code ignored;  // what cannot be looked at is told when it is opened
+    if (folder.empty() || !fs::exists(manifest, ignored)) continue;
     const StoreManifest m = parse_manifest(store::read_text(manifest), manifest.string());
     if (m.planned) return parse_precision(m.spec.precision, manifest.string());
   }

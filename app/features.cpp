@@ -18,11 +18,7 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
   if (with_pca)
     verb.add_option("--pca", pca, "Shrink to so many columns where the rows allow it; 0 = never")
         ->capture_default_str();
-  verb.add_option("--memory", memory,
-                  "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of "
-                  "the machine's")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  memory.add_to(verb);
   threads.add_to(verb);
   verb.add_flag("--json", json, "Print JSON");
 }
@@ -39,6 +35,10 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
           "--pca",
           "whole gradients are compared without ever being columns, so there is nothing to shrink: "
           "leave out --pca or --exact-gradients");
+    if (verb.get_option("--memory")->count() > 0)
+      throw CLI::ValidationError("--memory",
+                                 "whole gradients are never rows, so none go to a scratch file: "
+                                 "leave out --memory or --exact-gradients");
     pca = 0;
   });
 }

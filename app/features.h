@@ -19,15 +19,14 @@ struct FeatureOptions {
   std::string features;  // "embedding+kl"; empty: embedding, then one block more at a time
   bool all_combinations = false;
   size_t pca = 512;  // 0: never
-  uint64_t memory =
-      0;  // bytes of rows beyond which they go to a scratch file; 0: a quarter of the machine's
+  MemoryOption memory;
   bool exact_gradients = false;  // compare whole gradients by their kept factors
   ThreadsOption threads;
   bool json = false;
 
   void add_to(CLI::App& verb, bool with_pca = true);
   void add_exact_gradients(CLI::App& verb);  // for verbs that need neighbours only; after add_to
-  size_t memory_limit() const { return memory ? size_t(memory) : default_memory_limit(); }
+  size_t memory_limit() const { return memory.bytes ? memory.bytes : default_memory_limit(); }
   // Each as "embedding+kl+..."; blocks of kept factors are left out unless named.
   std::vector<std::string> combinations(const Store& store) const;
 };

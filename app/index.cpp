@@ -111,10 +111,10 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str();
   self->add_option("-k", a->k, "Neighbours for the recall")
       ->capture_default_str()
-      ->check(at_least_one());
+      ->type_name(kCount);
   self->add_option("--sample", a->sample, "Rows that are queries for the recall")
       ->capture_default_str()
-      ->check(at_least_one());
+      ->type_name(kCount);
   self->add_option("--effort", a->search.effort,
                    "hnsw: candidates kept in the recall's searches; 0 = 4 times k, at least 64")
       ->capture_default_str();
@@ -124,6 +124,8 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   self->parse_complete_callback([a, self] {
+    if (a->kind == "exact" && self->get_option("--seed")->count() > 0)
+      throw CLI::ValidationError("--seed", "the kind 'exact' draws nothing: leave it out");
     for (const auto& [kind, options] :
          {std::pair("hnsw", std::vector{"--links", "--build-effort", "--effort"}),
           std::pair("ivf", std::vector{"--lists", "--probes"})})

@@ -7,8 +7,10 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "app/cli.h"
 #include "fungi/base/error.h"
@@ -84,15 +86,36 @@ int explain(const CLI::App& app, const CLI::ParseError& e, const std::string& fi
   return kUsage;
 }
 
-// The parser takes -1, and all that is too large, for the largest count there is.
-CLI::Validator whole_number() {
-  const auto check = [](const std::string& text) {
-    if (text.starts_with('-')) return "expected a whole number of at least 0, found " + text;
+// The parser takes -1, and all that is too large, for the largest count there is, and 010 for 8.
+CLI::Validator whole_number(uint64_t least) {
+  const auto decimal = [least](std::string& text) -> std::string {
     uint64_t value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec == std::errc::result_out_of_range)
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc::result_out_of_range)
       return fmt::format("expected a whole number of at most {}, found {}", UINT64_MAX, text);
-    return std::string();
+    if (error != std::errc() || end != text.data() + text.size() || value < least)
+      return fmt::format("expected a whole number of at least {}, found {}", least,
+                         text.empty() ? "nothing" : text);
+    text = std::to_string(value);
+    return "";
+  };
+  return CLI::Validator(decimal, "");
+}
+
+CLI::Validator finite_number() {
+  const auto check = [](const std::string& text) {
+    double value = 0;
+    return CLI::detail::lexical_cast(text, value) && !std::isfinite(value)
+               ? "expected a finite number, found " + text
+               : std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
+// A variable of a script that is not set is no wish to leave an option out.
+CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) {
+    return text.empty() ? "expected a word, found nothing" : std::string();
   };
   return CLI::Validator(check, "");
 }
@@ -136,8 +159,14 @@ int run(int argc, char** argv) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
     for (CLI::Option* option : self->get_options())
-      if (option->get_type_name() == CLI::detail::type_name<size_t>())
-        option->check(whole_number());
+      if (const std::string type = option->get_type_name(); type == kCount)
+        option->transform(whole_number(1));
+      else if (type.starts_with(CLI::detail::type_name<size_t>()))
+        option->transform(whole_number(0));
+      else if (type.starts_with(CLI::detail::type_name<double>()))
+        option->check(finite_number());
+      else if (option->get_type_size() > 0)  // no flag
+        option->check(not_empty());
     verbs.emplace_back(self, std::move(verb));
   }
   try {
@@ -163,6 +192,9 @@ int main(int argc, char** argv) {
   } catch (const fungi::Error& e) {
     say("fungi: {}{}{}\n", e.place().empty() ? "" : shown(e.place()) + ": ",
         shown(e.message(), true), e.hint().empty() ? "" : "\n  hint: " + shown(e.hint(), true));
+  } catch (const std::filesystem::filesystem_error& e) {
+    say("fungi: {}: {}\n  hint: check the path and its permissions\n", shown(e.path1().string()),
+        e.code().message());
   } catch (const std::bad_alloc&) {
     say("fungi: out of memory\n  hint: use fewer threads (-j) or a smaller model\n");
   } catch (const std::exception& e) {

@@ -115,7 +115,7 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
                                     "Blocks joined with +, e.g. embedding+kl; default: all");
   auto* dim = self->add_option("--dim", a->dim, "Columns to shrink to: fewer than rows and columns")
                   ->capture_default_str()
-                  ->check(at_least_one());
+                  ->type_name(kCount);
   self->add_option("--apply", a->apply, "Use the PCA of this folder instead of fitting one")
       ->excludes(features)
       ->excludes(dim);

@@ -224,7 +224,8 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
       "reproduce",
       "The paper's tables beside our numbers, for the data and checkpoints that are there");
   auto a = std::make_shared<Arguments>();
-  self->add_option("table", a->table, "Name of a table; without it the tables are listed");
+  auto* table =
+      self->add_option("table", a->table, "Name of a table; without it the tables are listed");
   self->add_option("--data", a->find.data,
                    "Folder with one folder per data set, each with train and test");
   self->add_option("--models", a->find.models,
@@ -244,6 +245,8 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
   self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")
       ->capture_default_str();
   a->threads.add_to(*self);
+  for (const char* option : {"--data", "--models", "--use", "--work", "--preset", "--precision"})
+    self->get_option(option)->needs(table);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };
 }

@@ -113,7 +113,8 @@ std::vector<Candidate> candidates(const std::string& models, std::vector<std::st
   if (models.empty()) return {};
   entries(models);  // says so when the folder does not exist
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(models))
+  constexpr auto kWhatMayBeRead = fs::directory_options::skip_permission_denied;
+  for (const auto& entry : fs::recursive_directory_iterator(models, kWhatMayBeRead))
     if (entry.is_regular_file() && is_weights(entry.path())) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<Candidate> list;

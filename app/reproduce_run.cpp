@@ -15,6 +15,7 @@
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/linear_probe.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/feature/store_files.h"
 
 namespace fungi::app {
 namespace {
@@ -38,7 +39,7 @@ struct Job {
     const std::vector<std::string> objectives = objectives_of(table);
     const fs::path folder = fs::path(options.work) / facts.key / data.key /
                             fmt::format("{}", fmt::join(objectives, "-")) / name;
-    fs::create_directories(folder.parent_path());
+    store::guarded([&] { fs::create_directories(folder.parent_path()); });
     const auto dataset = open_dataset(pictures, {.split = split});
     ExtractorOptions o;
     o.objectives = objectives;

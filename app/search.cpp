@@ -246,7 +246,7 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
   auto* rows = self->add_option("--row", a->rows, "Ids of rows");
   self->add_option("-k", a->k, "Neighbours; all rows where there are fewer")
       ->capture_default_str()
-      ->check(at_least_one());
+      ->type_name(kCount);
   self->add_option("-m,--model", a->model,
                    "Where the model is now; default: where it was when the store was made")
       ->needs(images);

@@ -84,7 +84,11 @@ void Reduction::save(const fs::path& folder) const {
 
 Reduction Reduction::open(const fs::path& folder) {
   const std::string place = (folder / kDescription).string();
-  if (!fs::exists(folder / kDescription))
+  std::error_code why;
+  const bool there = fs::exists(folder / kDescription, why);
+  if (why)
+    fail("cannot be looked at: " + why.message(), place, "check the path and its permissions");
+  if (!there)
     fail("there is no features.json: no PCA or index of a store was saved here", folder.string(),
          "give the folder that 'fungi pca' or 'fungi index' wrote");
   const Json json = store::parse(store::read_text(folder / kDescription), place);

@@ -157,10 +157,32 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_EQ(both.status, 2) << command;
     EXPECT_NE(both.err.find("give it alone"), std::string::npos) << both.err;
   }
-  for (const char* k : {"0", "-1", "many", "1.5"}) {
+  for (const char* k : {"0", "-1", "many", "1.5", "00", "' -1'", "''", "0x10"}) {
     const Outcome wrong = run_fungi(std::string("knn a b -k ") + k);
     EXPECT_EQ(wrong.status, 2) << k;
     EXPECT_NE(wrong.err.find("at least 1"), std::string::npos) << wrong.err;
+  }
+}
+
+TEST(CommandLine, WordsThatMeanNothingAreRefused) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"knn a b -k 99999999999999999999999", "at most 18446744073709551615"},
+      {"knn a b --memory -1", "a size such as 8GB"},
+      {"knn a b --memory ''", "a size such as 8GB"},
+      {"knn a b --features ''", "--features"},
+      {"knn a b --exact-gradients --memory 1GB", "--memory"},
+      {"retrieve a b --truth ''", "--truth"},
+      {"info ''", "found nothing"},
+      {"linear a b --lambda nan", "finite"},
+      {"bench -m vit_tiny_patch16_224 --seconds nan", "finite"},
+      {"bench -m vit_tiny_patch16_224 --objectives none --layer blocks.0.mlp.fc1", "--layer"},
+      {"report a b --queries 5", "--train-pictures"},
+      {"reproduce --data .", "table"},
+      {"index s -o i --kind exact --seed 5", "--seed"}};
+  for (const auto& [line, said] : lines) {
+    const Outcome o = run_fungi(line);
+    EXPECT_EQ(o.status, 2) << line << ": " << o.err;
+    EXPECT_NE(o.err.find(said), std::string::npos) << line << ": " << o.err;
   }
 }
 

@@ -121,7 +121,7 @@ TEST(Extract, LikeSaysWhatIsLeftOut) {
     EXPECT_EQ(run_fungi(test + at("a") + other + " -o " + at("b")).status, 1) << other;
   EXPECT_EQ(run_fungi("extract " + at("test") + " -o " + at("b")).status, 2) << "no model";
   EXPECT_EQ(run_fungi(test + at("a") + " --exif=false -o " + at("b")).status, 1);
-  EXPECT_EQ(run_fungi(test + "\"\" -o " + at("b")).status, 1) << "an empty name";
+  EXPECT_EQ(run_fungi(test + "\"\" -o " + at("b")).status, 2) << "an empty name";
   const Outcome nothing = run_fungi(test + at("train") + " -o " + at("b"));
   EXPECT_EQ(nothing.status, 1);
   EXPECT_NE(nothing.err.find("found no manifest.json"), std::string::npos) << nothing.err;
@@ -315,6 +315,14 @@ TEST(Extract, ClearRefusals) {
     EXPECT_EQ(o.status, 2) << option;
     EXPECT_NE(o.err.find("at least 0, found -1"), std::string::npos) << o.err;
   }
+  // Nor is a leading zero the sign of an octal number.
+  const auto store = folder / "decimal";
+  ASSERT_EQ(run_fungi("extract " + (folder / "data").string() + kModel +
+                      "--objectives none -q --seed 042 -o " + store.string())
+                .status,
+            0);
+  EXPECT_EQ(nlohmann::json::parse(test::read_text(store / "manifest.json"))["settings"]["seed"],
+            42);
   for (const char* option :
        {"--projection-dim 4611686018427387904", "--projection none --projection-dim 77"})
     EXPECT_EQ(run_fungi("extract " + (folder / "data").string() + kModel + "--objectives kl -o " +
