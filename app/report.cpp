@@ -16,7 +16,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
     ReportOptions report;
     VotersOption voters;
-    uint64_t memory = 0;
+    MemoryOption memory;
     ThreadsOption threads;
   };
   self = parent.add_subcommand(
@@ -31,16 +31,13 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
       self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
   of_train->needs(of_test);
   self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(of_train);
   a->voters.add_to(*self);
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
       ->capture_default_str();
-  self->add_option("--memory", a->memory,
-                   "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of "
-                   "the machine's")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  a->memory.add_to(*self);
   a->threads.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
@@ -52,7 +49,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
       fail("expected a file, found a folder or a device", a->out, "give the name of the page");
     { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not
     a->report.k = a->voters.among(train.rows());
-    if (a->memory) a->report.memory_limit = a->memory;
+    if (a->memory.bytes) a->report.memory_limit = a->memory.bytes;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);

@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fungi/base/error.h"
 #include "fungi/report/html.h"
@@ -23,14 +24,15 @@ class Album {
   Album(const Dataset& data, DecodeOptions decode) : data_(data), decode_(decode) {
     for (size_t i = 0; i < data.size(); ++i) place_[data.id(i)] = i;
   }
+  // A picture that has been damaged since its extraction costs itself alone: its text is shown.
   std::string image(const std::string& id, size_t side, const std::string& alt) const {
-    const auto found = place_.find(id);
-    if (found == place_.end())
-      fail(fmt::format("the store has the sample '{}', the pictures do not", id), "pictures",
-           "give the data sets the stores were made from");
+    std::string picture;
+    try {
+      picture = html::base64(thumbnail(data_.image(place_.at(id), decode_), side));
+    } catch (const Error&) {
+    }
     return fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
-                       html::escape(alt),
-                       html::base64(thumbnail(data_.image(found->second, decode_), side)));
+                       html::escape(alt), picture);
   }
 
  private:
@@ -73,6 +75,16 @@ std::vector<Query> spread(const std::vector<Query>& from, size_t count) {
 }
 
 }  // namespace
+
+void require_pictures(const Store& store, const Dataset& pictures) {
+  std::unordered_set<std::string_view> there;
+  for (size_t i = 0; i < pictures.size(); ++i) there.insert(pictures.id(i));
+  for (const std::string& id : store.ids())
+    if (!there.contains(id))
+      fail(fmt::format("the store has the sample '{}', the pictures do not", id),
+           store.folder().string(),
+           "give the data set that the store was made from (of --split, the folder of that split)");
+}
 
 std::vector<Query> choose_queries(const Evaluation& e, size_t count) {
   std::array<std::vector<Query>, 4> by_kind;

@@ -27,6 +27,9 @@ struct Query {
 // so that all classes have a chance.
 std::vector<Query> choose_queries(const Evaluation& evaluation, size_t count);
 
+// Error naming the first row of the store that has no picture.
+void require_pictures(const Store& store, const Dataset& pictures);
+
 std::string neighbour_cards(const Evaluation& evaluation, const Store& train,
                             const Dataset& train_pictures, const Dataset& test_pictures,
                             const ReportOptions& options);

@@ -254,6 +254,8 @@ std::string make_report(const Store& train, const Store& test, const Dataset* tr
                         const Dataset* test_pictures, const ReportOptions& o, Pool& pool) {
   require_comparable(train.manifest(), test.manifest(), feature_names(train.manifest().spec), true,
                      test.folder().string(), "extract it with --like " + train.folder().string());
+  if (train_pictures) report::require_pictures(train, *train_pictures);
+  if (test_pictures) report::require_pictures(test, *test_pictures);
   const Evaluation e = report::evaluate(train, test, o, pool);
   std::string body = headline(e, o, train.manifest().spec.model_path) + accuracy_section(e);
   if (e.results.size() > 1) {

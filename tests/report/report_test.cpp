@@ -186,6 +186,16 @@ TEST(Report, IsOneSelfContainedPage) {
   EXPECT_EQ(test::run_fungi("report " + train + " " + test + " --train-pictures " + data).status,
             2);
 
+  // A picture that was damaged later costs itself alone.
+  const std::string damaged = (folder / "damaged").string();
+  std::filesystem::copy(data, damaged, std::filesystem::copy_options::recursive);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(damaged))
+    if (entry.is_regular_file()) std::ofstream(entry.path()) << "junk";
+  const auto without = test::run_fungi("report " + train + " " + test + " -k 3 -o " + streamed +
+                                       " --train-pictures " + damaged + " --test-pictures " + data);
+  EXPECT_EQ(without.status, 0) << without.err;
+  EXPECT_NE(test::read_text(streamed).find("base64,\">"), std::string::npos);
+
   // Gradients of two different projections have no distance.
   const std::string other = test + "-other";
   ASSERT_EQ(test::run_fungi("extract " + data + model + "--seed 7 --limit 4 -o " + other).status,
