@@ -42,6 +42,7 @@ int run(const Arguments& a) {
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
   std::vector<size_t> rows;  // of the training store; empty: all
+  require_labels(train_store);
   if (a.shots) rows = few_shot_rows(a, train_store.labels());
   const size_t k = a.voters.among(a.shots ? rows.size() : train_store.rows());
   const ClassifyOptions options{.k = k,

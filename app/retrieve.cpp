@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "app/features.h"
 #include "fungi/evaluate/retrieval.h"
@@ -40,11 +41,15 @@ std::vector<Relevance> same_class(const Store& database, const Store& queries, b
                     [](int64_t label) { return label < 0; }))
       require_labels(*store);
   const std::vector<int64_t> labels = align_labels(database.classes(), queries);
+  std::unordered_map<int64_t, std::vector<uint32_t>> members;
+  for (size_t i = 0; i < database.rows(); ++i)
+    if (database.labels()[i] >= 0) members[database.labels()[i]].push_back(uint32_t(i));
   std::vector<Relevance> out(labels.size());
-  for (size_t q = 0; q < out.size(); ++q)
-    for (size_t i = 0; i < database.rows(); ++i)
-      if (labels[q] >= 0 && database.labels()[i] == labels[q] && !(same_store && i == q))
-        out[q].positive.push_back(uint32_t(i));
+  for (size_t q = 0; q < out.size(); ++q) {
+    std::vector<uint32_t>& right = out[q].positive;
+    if (const auto found = members.find(labels[q]); found != members.end()) right = found->second;
+    if (same_store) std::erase(right, uint32_t(q));
+  }
   return out;
 }
 

@@ -161,7 +161,7 @@ std::string query_id(const fs::path& file, const KnowsId& known) {
     const size_t slash = end.find('/');
     end.erase(0, slash == std::string::npos ? end.size() : slash + 1);
   }
-  return file.string();
+  return file.filename().string();
 }
 
 // Before anything is built of it: another architecture would fail in ways that do not name the

@@ -49,8 +49,8 @@ using KnowsId = std::function<bool(std::string_view id)>;
 KnowsId knows_ids_of(const Store& store);
 
 // The id under which a picture's random crops are drawn: the longest end of its path that is an id
-// of the store, so that a picture of the store gets the very crops it had; the path as given where
-// there is none.
+// of the store, so that a picture of the store gets the very crops it had; its name alone where
+// there is none, however its folder is spelt.
 std::string query_id(const std::filesystem::path& file, const KnowsId& known);
 
 class Reopened {

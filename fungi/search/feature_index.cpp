@@ -166,7 +166,9 @@ double FeatureIndex::recall(size_t k, size_t sample, Pool& pool,
   const size_t rows = s.index->rows(), count = std::min(sample, rows);
   k = std::min(k, rows - 1);
   if (s.index->kind() == IndexKind::exact || k == 0 || count == 0) return 1;
-  FUNGI_ASSERT(s.rows.rows() == rows);  // measured where it was built
+  if (s.rows.rows() != rows)
+    fail("recall is measured where an index is built: an opened one has no rows to compare with",
+         s.record.place, "build it again with FeatureIndex::build");
   std::vector<size_t> chosen(count);
   for (size_t i = 0; i < count; ++i) chosen[i] = i * rows / count;
   return recall_of_rows(*s.index, s.rows, chosen, k, pool, options);

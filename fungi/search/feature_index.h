@@ -39,7 +39,7 @@ class FeatureIndex {
 
   // Share of the k true neighbours that the index finds, over `sample` of its rows at equal
   // distances; a row is never counted as its own neighbour. 1 for the exact kind, without looking.
-  // k and sample are lowered to what the rows allow.
+  // k and sample are lowered to what the rows allow. Of an index that was built, not opened.
   double recall(size_t k, size_t sample, Pool& pool, const SearchOptions& options = {}) const;
 
  private:

@@ -144,10 +144,11 @@ struct HnswBody final : Index::Body {
     const View<const int32_t> lines = upper.view();
     for (bool moved = true; moved;) {
       moved = false;
-      const int64_t line = upper_start.view()(at.row, 0) + level - 1;
-      if (line < 0 || size_t(line) >= lines.rows || lines(size_t(line), 0) != int32_t(at.row))
-        broken();
-      each(lines.row(size_t(line)) + 1, lines.cols - 2, [&](uint32_t row) {
+      const int64_t start = upper_start.view()(at.row, 0);
+      if (start < 0 || size_t(start) >= lines.rows) broken();
+      const size_t line = size_t(start) + size_t(level - 1);
+      if (line >= lines.rows || lines(line, 0) != int32_t(at.row)) broken();
+      each(lines.row(line) + 1, lines.cols - 2, [&](uint32_t row) {
         const Near near{distance(row), row};
         if (near < at) at = near, moved = true;
       });

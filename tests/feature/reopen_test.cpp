@@ -151,7 +151,7 @@ TEST(Reopen, TheLongestEndOfAPathThatIsAnIdNamesTheQuery) {
   EXPECT_EQ(query_id("/data/train/bag/a.jpg", known), "a.jpg");
   EXPECT_EQ(query_id("/abs/b.jpg", known), "/abs/b.jpg");
   EXPECT_EQ(query_id("./listed/c.jpg", known), "./listed/c.jpg");
-  EXPECT_EQ(query_id("/data/raincoat/b.jpg", known), "/data/raincoat/b.jpg");
+  EXPECT_EQ(query_id("/data/raincoat/b.jpg", known), "b.jpg") << "however the folder is spelt";
   EXPECT_EQ(query_id("new.jpg", known), "new.jpg");
 }
 
