@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp, the normal distribution and the logistic function on registers, by polynomials fitted for
-// these files (weighted minimax). exp is within 2 ulps over the whole range, subnormals included.
+// these files (weighted minimax). exp is within 2 ulps wherever it is a normal number.
 #pragma once
 
 #include "fungi/kernel/vector.h"

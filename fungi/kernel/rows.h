@@ -88,7 +88,8 @@ FUNGI_INLINE Floats row_peaks(size_t d, const float* x) {
 }
 FUNGI_INLINE float row_peak(size_t d, const float* x) { return largest(row_peaks(d, x)); }
 
-// ln x for a positive x, by two Newton steps y += x e^-y - 1 from the exponent and a linear guess.
+// ln x for a positive x, by three Newton steps y += x e^-y - 1 from the exponent and a linear
+// guess.
 inline float logarithm(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
