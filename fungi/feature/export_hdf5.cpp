@@ -12,7 +12,9 @@
 #include "fungi/feature/export.h"
 
 #ifdef FUNGI_HAVE_HDF5
+#include <fcntl.h>
 #include <hdf5.h>
+#include <unistd.h>
 #endif
 
 namespace fungi {
@@ -69,7 +71,7 @@ void check(herr_t status, const std::string& place) {
   if (status < 0) fail("the HDF5 library could not write", place, "check the free space");
 }
 
-// One file: datasets are added, then finish() closes it and renames it into place.
+// One file: datasets are added, then finish() closes it, flushes it and renames it into place.
 class Output {
  public:
   explicit Output(const fs::path& path)
@@ -129,6 +131,7 @@ class Output {
   fs::path finish() {
     const herr_t closed = H5Fclose(std::exchange(file_, -1));
     check(closed, place_);
+    flush();
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
       fail(fmt::format("cannot be renamed into place: {}", std::strerror(errno)), place_);
     }
@@ -137,6 +140,17 @@ class Output {
   }
 
  private:
+  // The library leaves it to the system when bytes reach the disk.
+  void flush() const {
+    const int number = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool flushed = number >= 0 && ::fsync(number) == 0;
+    const int reason = errno;
+    if (number >= 0) ::close(number);
+    if (flushed) return;
+    fail(fmt::format("cannot be flushed: {}", std::strerror(reason)), place_,
+         "check the disk and its free space");
+  }
+
   static bool rows_have_unit_length(View<const float> rows) {
     constexpr double kTolerance = 1e-3;  // what float16 keeps of a unit vector
     for (size_t i = 0; i < rows.rows; ++i) {

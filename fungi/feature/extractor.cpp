@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "fungi/feature/extractor_state.h"
+#include "fungi/feature/feature_rows.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/objective/factory.h"
@@ -175,7 +177,11 @@ StoreSpec Extractor::spec() const {
   return spec;
 }
 
-size_t Extractor::shard_size() const { return views_per_sample() > 4 ? 64 : 512; }
+size_t Extractor::shard_size() const {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  const size_t row_bytes = 4 * total_width(blocks()), most = views_per_sample() > 4 ? 64 : 512;
+  return std::clamp<size_t>(kMostBytes / row_bytes, 1, most);
+}
 
 void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
                                  std::span<const size_t> samples, size_t first,
@@ -194,6 +200,10 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
       images[i] = dataset.decode(index, bytes, options.decode);
     } catch (const Error& e) {
       failures[i] = {first + i, stage, e.message(), e.hint()};
+      continue;
+    } catch (const std::bad_alloc&) {
+      failures[i] = {first + i, stage, "there is not enough memory for this file",
+                     "make the picture smaller, or free memory and repeat with --retry-failed"};
       continue;
     }
     prepared.push_back({&images[i], dataset.id(index)});

@@ -90,7 +90,9 @@ class Extractor {
 
   // Everything that decides about the features, for a store's manifest.
   StoreSpec spec() const;
-  size_t shard_size() const;  // samples worth losing to a kill: fewer when each costs many views
+  // Samples worth losing to a kill, fewer when each costs many views, and no more than fit well
+  // into memory: a shard is held as a whole.
+  size_t shard_size() const;
 
   // The rows of some samples of a data set, in their order; failures are reported, not thrown.
   // Calls progress(done, failed) as samples leave the backbone, as fit() does.

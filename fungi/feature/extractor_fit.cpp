@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <numeric>
 
@@ -62,28 +63,36 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
     for (const Objective* o : group.objectives)
       group.kept.emplace_back(wanted * views,
                               o->support_width(s.backbone.architecture().embedding_width));
+    // False: a file that is broken, or too much for the backbone's numbers, is no negative;
+    // extraction will report it.
     const auto embedded = [&](size_t index, unsigned worker, Matrix<float>& out) {
       try {
         const Image image = support.image(index, s.options.decode);
         const PreparedSample sample{&image, support.id(index)};
         out = workers[worker].embed_request({&sample, 1}, group.request);
-        return true;
+        return std::all_of(out.data(), out.data() + out.rows() * out.cols(),
+                           [](float x) { return std::isfinite(x); });
       } catch (const Error&) {
-        return false;  // a broken file is no negative; extraction will report it
+        return false;
       }
     };
     std::mutex counting;
     size_t done = 0, next = 0;
     if (progress) progress(0, wanted);
-    // Each slot gets the next of the order; where that could not be read, the one after all these.
+    // Each slot gets the next of the order; where that cannot be used, the one after all these.
     std::vector<size_t> place(wanted), empty(wanted);
     std::iota(empty.begin(), empty.end(), size_t{0});
     while (!empty.empty() && next < order.size()) {
       const size_t tried = std::min(empty.size(), order.size() - next);
       std::vector<uint8_t> good(tried);
-      s.pool.parallel_for(tried, 1, [&](size_t i, size_t, unsigned worker) {
+      // They are read in the order of the data set: compressed archives can only be read forwards.
+      std::vector<size_t> walk(tried);
+      std::iota(walk.begin(), walk.end(), size_t{0});
+      std::sort(walk.begin(), walk.end(),
+                [&](size_t x, size_t y) { return order[next + x] < order[next + y]; });
+      s.pool.parallel_for(tried, 1, [&](size_t step, size_t, unsigned worker) {
         if (stop && stop->load()) return;
-        const size_t slot = empty[i];
+        const size_t i = walk[step], slot = empty[i];
         place[slot] = next + i;
         Matrix<float> embeddings;
         if (!embedded(order[place[slot]], worker, embeddings)) return;
@@ -103,7 +112,7 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       empty = std::move(still);
     }
     if (empty.size() == wanted)
-      fail(fmt::format("none of the {} support samples could be read", order.size()),
+      fail(fmt::format("none of the {} support samples could be used", order.size()),
            group.objectives[0]->name(), "check the data set");
     std::vector<uint8_t> unused(wanted);
     for (const size_t slot : empty) unused[slot] = 1;

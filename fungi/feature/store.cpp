@@ -41,6 +41,17 @@ struct Store::State {
 
   void open(const fs::path& path, bool allow_partial);
 
+  // The manifest of an extraction that was killed does not know the shards it left.
+  void find_shards() {
+    manifest.shards.clear();
+    for (const size_t shard : store::list_shards(folder)) {
+      const size_t rows = store::read_rows(folder / store::rows_file(shard), /*torn=*/true).size();
+      if (store::shard_is_whole(folder, manifest.spec, shard, rows))
+        manifest.shards.push_back({shard, rows});
+    }
+    manifest.failed = store::read_failed(folder / store::kFailed).size();
+  }
+
   store::BlockFile open_block(const StoreBlock& block, size_t position) const {
     const StoreShard& shard = manifest.shards[position];
     const fs::path path = file(store::block_file(block.name, shard.index));
@@ -92,6 +103,7 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
     fail("the extraction was not finished", folder.string(),
          "repeat the 'fungi extract' command: it goes on where it stopped");
   }
+  if (!manifest.complete) find_shards();
   first_row.push_back(0);
   for (const StoreShard& shard : manifest.shards) {
     const fs::path rows_path = file(store::rows_file(shard.index));

@@ -111,10 +111,7 @@ struct StoreInfo {
     int64_t label = -1;
   };
   std::vector<Row> first_rows;
-  struct Failed {
-    std::string id, stage, reason, hint;
-  };
-  std::vector<Failed> first_failed;
+  std::vector<Store::Failed> first_failed;
 };
 StoreInfo describe_store(const std::filesystem::path& folder, size_t first_rows = 5);
 std::string to_text(const StoreInfo& info);

@@ -103,7 +103,7 @@ Lock::Lock(const Path& file) {
   ::close(descriptor_);
   descriptor_ = -1;
   if (reason == EWOULDBLOCK) {
-    fail("another run is writing to this store", file.parent_path().string(),
+    fail("another run is writing to this folder", file.parent_path().string(),
          "wait for it to end, or choose another folder");
   }
   refuse("cannot be locked", file, reason, "choose a folder on another file system");

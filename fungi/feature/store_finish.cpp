@@ -47,7 +47,10 @@ StoreTotals StoreWriter::State::finish() {
   if (now.complete) {
     std::string text;
     for (size_t i = 0; i < failed.size(); ++i) {
-      if (failed[i]) text += store::failed_line(*failures.find(layout.samples[i]));
+      if (!failed[i]) continue;
+      const store::FailedSample* failure = failures.find(layout.samples[i]);
+      FUNGI_ASSERT(failure != nullptr);
+      text += store::failed_line(*failure);
     }
     write_if_other(files, target / store::kFailed, text);
   } else if (!in_place() || manifest.complete) {
@@ -55,7 +58,6 @@ StoreTotals StoreWriter::State::finish() {
   }
   if (in_place()) {
     if (now.complete) {
-      store::remove_shards(files, folder, spec, layout.shards());
       for (const store::Path& update : store::list_updates(folder)) files.remove_folder(update);
     }
     write_if_other(files, folder / store::kManifest, to_json(now));

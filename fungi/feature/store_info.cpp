@@ -7,7 +7,6 @@
 #include "fungi/base/error.h"
 #include "fungi/checkpoint/tensor_type.h"
 #include "fungi/feature/store.h"
-#include "fungi/feature/store_shards.h"
 #include "fungi/feature/store_text.h"
 #include "fungi/feature/store_update.h"
 
@@ -41,10 +40,8 @@ StoreInfo describe_store(const fs::path& folder, size_t first_rows) {
   for (size_t i = 0; i < std::min(first_rows, opened.rows()); ++i) {
     info.first_rows.push_back({opened.ids()[i], opened.class_name(i), opened.labels()[i]});
   }
-  for (const auto& sample : store::read_failed(folder / store::kFailed)) {
-    if (info.first_failed.size() == first_rows) break;
-    info.first_failed.push_back({sample.id, sample.stage, sample.reason, sample.hint});
-  }
+  info.first_failed = opened.failed();
+  info.first_failed.resize(std::min(first_rows, info.first_failed.size()));
   return info;
 }
 

@@ -56,6 +56,16 @@ size_t lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
   return lost;
 }
 
+// Whether all these rows are among the sources already.
+bool all_known(const store::Sources& sources, const std::vector<Loose>& shards) {
+  for (const Loose& shard : shards) {
+    for (const Row& row : shard.rows) {
+      if (!sources.find({row.id, row.label, row.key})) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void StoreWriter::State::mark_shard(size_t shard, const std::vector<Row>& rows) {
@@ -94,30 +104,30 @@ void StoreWriter::State::find_shards() {
          folder.string(), options.prune_hint);
   }
   for (const Loose& shard : loose) sources.add(folder, shard.shard, shard.rows);
-  if (!loose.empty()) target = store::next_update(folder);
+  if (!loose.empty()) target.clear();  // not in place: it is found below
 
-  // An unfinished rewrite is gone on with if all that it holds still fits; its rows are used in any
-  // case.
+  // An unfinished rewrite is gone on with if all that it holds still fits; the rows of others are
+  // used. One that has no row of its own goes: each retry that fails again would leave one more.
   for (const store::Path& update : store::list_updates(folder)) {
     if (!options.retry_failed)
       for (auto& sample : store::read_failed(update / store::kFailed))
         failures.add(std::move(sample));
-    std::vector<Loose> fitting;
+    std::vector<Loose> held;
     bool fits = true;
     for_each_whole_shard(files, update, spec, [&](size_t shard, std::vector<Row> rows) {
       fits = fits && store::matches(layout, shard, rows, failures);
-      fitting.push_back({shard, std::move(rows)});
+      held.push_back({shard, std::move(rows)});
     });
-    const bool chosen = fits && !in_place() && !std::filesystem::exists(target);
-    if (chosen) target = update;
-    for (const Loose& shard : fitting) {
-      if (chosen) {
-        mark_shard(shard.shard, shard.rows);
-      } else {
-        sources.add(update, shard.shard, shard.rows);
-      }
+    if (fits && target.empty()) {
+      target = update;
+      for (const Loose& shard : held) mark_shard(shard.shard, shard.rows);
+    } else if (all_known(sources, held)) {
+      files.remove_folder(update);
+    } else {
+      for (const Loose& shard : held) sources.add(update, shard.shard, shard.rows);
     }
   }
+  if (target.empty()) target = store::next_update(folder);
 }
 
 std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples,
@@ -161,6 +171,9 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
     manifest.complete = false;
     files.write(folder / store::kManifest, to_json(manifest));
   }
+  // Half a shard of a killed run, perhaps of another order or content: it must not be moved over
+  // the good shard of that number, nor stay behind beyond the last one.
+  store::remove_orphans(files, target, spec);
   // A kill may have cut the last line; what is appended must not be glued to it.
   if (const auto path = target / store::kFailed; std::filesystem::exists(path)) {
     std::string text;

@@ -109,9 +109,11 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
   }
   FUNGI_ASSERT(next == work.samples.size());
 
+  // Most shards are written as they were computed, without a copy.
+  const bool as_computed = failed_now.empty() && next == layout.last(shard) - layout.first(shard);
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
-    Matrix<float> block(pieces.size(), spec.blocks[b].width);
-    for (size_t r = 0; r < pieces.size(); ++r) {
+    Matrix<float> block(as_computed ? 0 : pieces.size(), spec.blocks[b].width);
+    for (size_t r = 0; r < block.rows(); ++r) {
       if (pieces[r].stored != nullptr) {
         sources.read(*pieces[r].stored, spec.blocks[b], block.row(r));
       } else {
@@ -119,7 +121,7 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
       }
     }
     files.write(target / store::block_file(spec.blocks[b].name, shard),
-                store::block_bytes(block, spec.type));
+                store::block_bytes(as_computed ? rows.blocks[b] : block, spec.type));
   }
   if (!failed_text.empty()) files.append(target / store::kFailed, failed_text);
   files.write(target / store::rows_file(shard), rows_text);

@@ -64,8 +64,11 @@ bool same_content(const StoreSample& sample, const std::string& key) {
 
 const FailedSample* Failures::find(const StoreSample& sample) const {
   const auto found = by_id_.find(sample.id);
-  return found != by_id_.end() && same_content(sample, found->second.key) ? &found->second
-                                                                          : nullptr;
+  if (found == by_id_.end()) return nullptr;
+  const auto& all = found->second;
+  const auto last = std::find_if(all.rbegin(), all.rend(),
+                                 [&](const auto& f) { return same_content(sample, f.key); });
+  return last == all.rend() ? nullptr : &*last;
 }
 
 bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,

@@ -41,14 +41,15 @@ struct Layout {
 // cannot be looked at (its disk is not there today) is no reason to throw a row away.
 bool same_content(const StoreSample& sample, const std::string& key);
 
-// Failures by sample id. A recorded failure counts for a sample only while the content is the same.
+// Failures by sample id. A recorded failure counts for a sample only while the content is the same;
+// those of other contents stand beside it, for the old file may come back.
 class Failures {
  public:
-  void add(FailedSample sample) { by_id_[sample.id] = std::move(sample); }
-  const FailedSample* find(const StoreSample& sample) const;
+  void add(FailedSample sample) { by_id_[sample.id].push_back(std::move(sample)); }
+  const FailedSample* find(const StoreSample& sample) const;  // the last one
 
  private:
-  std::unordered_map<std::string, FailedSample> by_id_;
+  std::unordered_map<std::string, std::vector<FailedSample>> by_id_;
 };
 
 // Whether these rows, with the recorded failures, are exactly what the layout wants in this shard.

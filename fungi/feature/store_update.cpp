@@ -105,6 +105,17 @@ void remove_shards(const Files& files, const Path& folder, const StoreSpec& spec
   for (const Path& path : doomed) files.remove(path);
 }
 
+void remove_orphans(const Files& files, const Path& folder, const StoreSpec& spec) {
+  const std::vector<size_t> counted = list_shards(folder);
+  for (const Path& path : entries(folder)) {
+    for (const StoreBlock& block : spec.blocks) {
+      const size_t shard = shard_number(path.filename().string(), block.name, ".npy");
+      const bool orphan = !std::binary_search(counted.begin(), counted.end(), shard);
+      if (shard != kMaxShards && orphan) files.remove(path);
+    }
+  }
+}
+
 void remove_leftovers(const Files& files, const Path& folder, const StoreSpec& spec) {
   const bool state = folder.filename() == kState;
   for (const Path& path : entries(folder)) {

@@ -30,6 +30,9 @@ void commit_update(const Files& files, const Path& folder, const Path& update,
 // Removes the files of all shards numbered `first` and above.
 void remove_shards(const Files& files, const Path& folder, const StoreSpec& spec, size_t first);
 
+// Removes the block files of shards without a rows file, as a kill leaves them.
+void remove_orphans(const Files& files, const Path& folder, const StoreSpec& spec);
+
 // Removes temporary files of a killed run, here and in the folders below; only such as a writer
 // with these blocks makes.
 void remove_leftovers(const Files& files, const Path& folder, const StoreSpec& spec);

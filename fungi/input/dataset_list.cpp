@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "fungi/base/error.h"
+#include "fungi/base/json.h"
 #include "fungi/input/dataset_parts.h"
 
 namespace fungi::dataset {
@@ -21,8 +22,14 @@ struct Row {
   std::string path, label;
 };
 
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
 // Cuts delimited text into rows of cells (RFC 4180 quoting; a delimiter of 0 keeps lines whole).
-// Empty lines vanish.
+// Blanks around a cell vanish unless they are quoted; so do empty lines.
 std::vector<std::vector<std::string>> split_cells(std::string_view text, char delimiter,
                                                   const std::string& place) {
   std::vector<std::vector<std::string>> rows;
@@ -30,12 +37,12 @@ std::vector<std::vector<std::string>> split_cells(std::string_view text, char de
   std::string cell;
   bool quoted = false, was_quoted = false;
   const auto end_cell = [&] {
-    row.push_back(std::move(cell));
+    row.push_back(delimiter && !was_quoted ? trimmed(cell) : std::move(cell));
     cell.clear();
     was_quoted = false;
   };
   const auto end_row = [&] {
-    const bool blank = row.empty() && cell.empty() && !was_quoted;
+    const bool blank = row.empty() && trimmed(cell).empty() && !was_quoted;
     end_cell();
     if (!blank) rows.push_back(std::move(row));
     row.clear();
@@ -70,12 +77,6 @@ struct Columns {
   bool header = false;
   size_t path = 0, label = 1;  // a label column beyond the last: no labels
 };
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(' ');
-  return first == std::string::npos ? ""
-                                    : text.substr(first, text.find_last_not_of(' ') + 1 - first);
-}
 
 // What the first line says. It is data when its first cell has an image's extension or is a file,
 // else a header, whose names must be known: a guess would make a sample of the header, or drop the
@@ -139,7 +140,7 @@ std::vector<Row> parse_json_lines(std::string_view text, const std::string& plac
   size_t number = 0;
   for (const auto& line : split_cells(text, 0, place)) {
     ++number;
-    const auto object = nlohmann::json::parse(line.front(), nullptr, false);
+    const auto object = parse_json(line.front());
     if (!object.is_object()) fail(fmt::format("line {} is no JSON object", number), place);
     Row row;
     for (const auto& [key, value] : object.items()) {

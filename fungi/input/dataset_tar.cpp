@@ -11,13 +11,14 @@
 #include <set>
 #include <unordered_set>
 
+#include "fungi/base/json.h"
 #include "fungi/input/tar_shard.h"
 
 namespace fungi::dataset {
 namespace {
 
 std::string label_of_json(const std::vector<uint8_t>& bytes, const std::string& place) {
-  const auto object = nlohmann::json::parse(bytes, nullptr, false);
+  const auto object = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (object.is_discarded()) fail("expected JSON", place);
   if (!object.is_object()) return "";
   for (const auto& [key, value] : object.items()) {
@@ -72,7 +73,7 @@ class TarDataset final : public Dataset {
   };
 
   void index(const fs::path& file, std::vector<std::string>& texts) {
-    auto shard = std::make_unique<Shard>(file);
+    auto shard = std::make_unique<Shard>(file, held_);
     Labels labels;
     Names names;
     std::vector<Picture> pictures;
@@ -100,7 +101,8 @@ class TarDataset final : public Dataset {
       }
     }
     if (!label_links.empty()) {
-      Shard once(file);  // wants no images: keeps none, and closes the file
+      Holdings none;
+      Shard once(file, none);  // wants no images: keeps none, and closes the file
       once.set_compressed(reader.compressed());
       follow(label_links, names, once, labels);
     }
@@ -175,7 +177,7 @@ class TarDataset final : public Dataset {
   }
 
   // Labels that are links, in the order of what they mean: one pass over a compressed shard.
-  static void follow(const std::vector<Named>& links, const Names& names, const Shard& shard,
+  static void follow(const std::vector<Named>& links, const Names& names, Shard& shard,
                      Labels& labels) {
     std::map<size_t, std::pair<Member, std::vector<const Named*>>> by_ordinal;
     for (const Named& link : links) {
@@ -187,6 +189,8 @@ class TarDataset final : public Dataset {
       entry.first = *member;
       entry.second.push_back(&link);
     }
+    // Else it would be closed behind each of them.
+    for (const auto& [ordinal, entry] : by_ordinal) shard.add(entry.first);
     for (const auto& [ordinal, entry] : by_ordinal) {
       const std::vector<uint8_t> bytes = shard.read(entry.first);
       for (const Named* link : entry.second) add_label(*link, bytes, shard.file(), labels);
@@ -201,6 +205,7 @@ class TarDataset final : public Dataset {
       labels.emplace(member.key, label_of_json(bytes, file.string() + ":" + member.name));
   }
 
+  mutable Holdings held_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Where> where_;
   std::vector<std::string> names_;      // of the members, while the archives are opened

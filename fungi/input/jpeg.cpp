@@ -33,6 +33,18 @@ void on_error(j_common_ptr info) {
   std::longjmp(manager->jump, 1);
 }
 
+// Each scan goes over the whole picture, however few bytes it has: a small file could take minutes.
+// Encoders write about ten; Skia stops at a hundred, too.
+constexpr int kMostScans = 100;
+
+void on_progress(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  auto* manager = reinterpret_cast<ErrorManager*>(info->err);
+  std::snprintf(manager->message, sizeof manager->message,
+                "expected at most %d progressive scans, found more", kMostScans);
+  std::longjmp(manager->jump, 1);
+}
+
 struct Source {
   jpeg_source_mgr base;
   bool append_end;  // allow_truncated: give an end-of-image marker once the bytes are used up
@@ -73,6 +85,7 @@ class Decoder {
     source_.base.resync_to_restart = jpeg_resync_to_restart;
     source_.base.term_source = [](j_decompress_ptr) {};
     source_.append_end = allow_truncated;
+    progress_.progress_monitor = on_progress;
   }
   ~Decoder() {
     if (created_) jpeg_destroy_decompress(&info_);
@@ -85,6 +98,7 @@ class Decoder {
     jpeg_create_decompress(&info_);
     created_ = true;
     info_.src = &source_.base;
+    info_.progress = &progress_;
     if (keep_exif) jpeg_save_markers(&info_, JPEG_APP0 + 1, 0xFFFF);
     return jpeg_read_header(&info_, TRUE) == JPEG_HEADER_OK;
   }
@@ -121,6 +135,7 @@ class Decoder {
   jpeg_decompress_struct info_{};
   ErrorManager errors_{};
   Source source_{};
+  jpeg_progress_mgr progress_{};
   bool created_ = false;
 };
 

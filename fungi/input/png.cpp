@@ -64,6 +64,12 @@ class Reader {
     return true;
   }
 
+  // The chunks behind the pixels. What is broken there does not matter.
+  void read_end() {
+    if (setjmp(jump_)) return;
+    png_read_end(png_, info_);
+  }
+
   int orientation() {
     png_uint_32 size = 0;
     png_bytep block = nullptr;
@@ -121,14 +127,14 @@ class Reader {
   char message_[256] = "out of memory";
 };
 
-// Whether all chunks in front of the pixels are there. libpng takes memory for what their lengths
-// say before it reads them.
-bool header_is_whole(std::span<const uint8_t> bytes) {
+// Whether all chunks in front of the first one called `last` are there. libpng takes memory for
+// what their lengths say before it reads them.
+bool is_whole(std::span<const uint8_t> bytes, const char* last) {
   constexpr size_t kSignature = 8, kBefore = 8, kSum = 4, kLongest = 0x7fffffff;
   for (size_t at = kSignature; at + kBefore <= bytes.size();) {
     const uint8_t* chunk = bytes.data() + at;
     const size_t length = png_get_uint_32(chunk);
-    if (length > kLongest || std::memcmp(chunk + 4, "IDAT", 4) == 0) return true;  // libpng's
+    if (length > kLongest || std::memcmp(chunk + 4, last, 4) == 0) return true;  // libpng's
     if (length + kSum > bytes.size() - at - kBefore) return false;
     at += kBefore + length + kSum;
   }
@@ -147,7 +153,7 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
     if (!reader.ran_out()) fail_corrupt("PNG", name, reader.error());
     cut(where);
   };
-  if (!header_is_whole(bytes)) cut("within the header");
+  if (!is_whole(bytes, "IDAT")) cut("within the header");
   if (!reader.read_header(options.allow_truncated)) stop("within the header");
   Decoded out{allocate(reader.width(), reader.height(), name, options), 1};
   if (options.exif_orientation) out.orientation = reader.orientation();
@@ -160,9 +166,8 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
   FUNGI_ASSERT(reader.row_bytes() == image.width * (reader.palette()  ? 1
                                                     : reader.grey16() ? 2
                                                                       : 3));
-  if (!reader.read_rows(indirect ? raw.data() : image.rgb.data()) &&
-      !(options.allow_truncated && reader.ran_out()))
-    stop("before the last row");
+  const bool complete = reader.read_rows(indirect ? raw.data() : image.rgb.data());
+  if (!complete && !(options.allow_truncated && reader.ran_out())) stop("before the last row");
 
   if (reader.palette()) {
     const auto table = reader.palette_rgb();
@@ -170,6 +175,11 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
   } else if (reader.grey16()) {
     for (size_t i = 0; i < pixels; ++i)
       std::memset(&image.rgb[3 * i], raw[2 * i] ? 255 : raw[2 * i + 1], 3);
+  }
+  // EXIF may stand behind the pixels, too.
+  if (options.exif_orientation && complete && is_whole(bytes, "IEND")) {
+    reader.read_end();
+    out.orientation = reader.orientation();
   }
   return out;
 }

@@ -2,11 +2,26 @@
 // Exports read back: .npz by our own reader, HDF5 by the library's h5dump where it is installed.
 #include "fungi/feature/export.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
 #include "fungi/checkpoint/npy.h"
 #include "tests/feature/store_fixture.h"
+
+namespace {
+bool disk_refuses = false;
+}
+
+// Stands before the system's own, so that a disk may refuse to keep what was written.
+extern "C" int fsync(int descriptor) {
+  if (!disk_refuses) return static_cast<int>(::syscall(SYS_fsync, descriptor));
+  errno = EIO;
+  return -1;
+}
 
 namespace fungi::test {
 namespace {
@@ -73,6 +88,20 @@ TEST(Export, Hdf5HasThePapersNames) {
   EXPECT_ERROR("cannot be the name", export_hdf5(store, tmp / "h5", {.split = "", .layer = "a/b"}));
   write_file(tmp / "file", "x");
   EXPECT_ERROR("cannot be made", export_hdf5(store, tmp / "file/h5"));
+}
+
+TEST(Export, Hdf5IsOnTheDiskBeforeItHasItsName) {
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 30));
+  const Store store = Store::open(tmp / "s");
+  disk_refuses = true;
+  const std::string text = error_of([&] { export_hdf5(store, tmp / "h5"); });
+  disk_refuses = false;
+  EXPECT_NE(text.find("embeddings.h5: cannot be flushed"), std::string::npos) << text;
+  EXPECT_TRUE(fs::is_empty(tmp / "h5"));
 }
 
 TEST(Export, Hdf5AsH5dumpReadsIt) {

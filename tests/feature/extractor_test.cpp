@@ -89,8 +89,9 @@ TEST(Extractor, StateCarriesARunOver) {
   for (size_t b = 0; b < x.blocks.size(); ++b) EXPECT_TRUE(same(x.blocks[b], y.blocks[b]));
 }
 
-TEST(Extractor, RecordedAndRecomputedBackwardAgree) {  // the second backbone keeps all tokens, so
-                                                       // nothing is pruned or recorded
+// The second backbone keeps all tokens, so nothing is pruned or recorded. More crops than fit into
+// one batch.
+TEST(Extractor, RecordedAndRecomputedBackwardAgree) {
   Pool pool(1);
   const Pictures data(3);
   StoreRows rows[2];
@@ -99,9 +100,10 @@ TEST(Extractor, RecordedAndRecomputedBackwardAgree) {  // the second backbone ke
         tiny(), RandomTensors(1), {.precision = Precision::f32, .tokens = tokens}, pool);
     EXPECT_EQ(backbone.can_record(), !tokens);
     ExtractorOptions o;
-    o.objectives = {"kl", "dino:width=32,local_crops=2"};
+    o.objectives = {"kl", "dino:width=32,local_crops=110"};
     o.projection_rows = 20;
     Extractor extractor(backbone, std::move(o), pool);
+    EXPECT_GT(extractor.views_per_sample(), backbone.preferred_batch() + 3);
     rows[tokens] = extractor.extract(data, range(3));
   }
   for (size_t b = 0; b < 3; ++b)
@@ -252,6 +254,60 @@ TEST(Extractor, AFailureSaysAtWhichStage) {
     EXPECT_TRUE(
         std::equal(known.blocks[0].row(i), known.blocks[0].row(i) + 48, rows.blocks[0].row(i)))
         << i;
+}
+
+// Samples 1 and 2 do not fit into the memory, as a file and as pixels.
+class Huge : public Pictures {
+ public:
+  Huge() : Pictures(4) {}
+  std::vector<uint8_t> read(size_t i) const override {
+    if (i == 1) throw std::bad_alloc();
+    return {};
+  }
+  Image decode(size_t i, std::span<const uint8_t> bytes,
+               const DecodeOptions& options) const override {
+    if (i == 2) throw std::bad_alloc();
+    return Pictures::decode(i, bytes, options);
+  }
+};
+
+TEST(Extractor, APictureTooLargeForTheMemoryFailsAlone) {
+  Pool pool(2);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  ExtractorOptions o;
+  o.objectives = {"kl"};
+  Extractor extractor(backbone, std::move(o), pool);
+  const StoreRows rows = extractor.extract(Huge(), range(4));
+  ASSERT_EQ(rows.failures.size(), 2u);
+  EXPECT_EQ(rows.failures[0].position, 1u);
+  EXPECT_EQ(rows.failures[0].stage, "read");
+  EXPECT_EQ(rows.failures[1].position, 2u);
+  EXPECT_EQ(rows.failures[1].stage, "decode");
+  for (const StoreFailure& f : rows.failures) {
+    EXPECT_NE(f.reason.find("memory"), std::string::npos) << f.reason;
+    EXPECT_NE(f.hint.find("--retry-failed"), std::string::npos) << f.hint;
+  }
+}
+
+TEST(Extractor, ShardsHoldFewerSamplesOfManyViewsOrWideRows) {
+  Pool pool(1);
+  Architecture wide = named_architecture("vit_tiny_patch16_224");
+  wide.depth = 1;
+  const auto shard_size = [&](const Architecture& a, const char* objective, ProjectionKind kind) {
+    const Backbone backbone =
+        Backbone::assemble(a, RandomTensors(1), {.precision = Precision::f32}, pool);
+    ExtractorOptions o;
+    o.objectives = {objective};
+    o.projection = kind;
+    return Extractor(backbone, std::move(o), pool).shard_size();
+  };
+  EXPECT_EQ(shard_size(tiny(), "kl", ProjectionKind::sign), 512u);
+  EXPECT_EQ(shard_size(tiny(), "kl", ProjectionKind::none), 512u);
+  EXPECT_EQ(shard_size(tiny(), "dino:width=8", ProjectionKind::sign), 64u);
+  EXPECT_EQ(shard_size(wide, "kl", ProjectionKind::sign), 512u);
+  // 192 + 192 x 193 numbers a row, 64 MiB a shard.
+  EXPECT_EQ(shard_size(wide, "kl", ProjectionKind::none), 450u);
 }
 
 TEST(Extractor, ProgressCountsSamplesAndFitStopsWhenAsked) {

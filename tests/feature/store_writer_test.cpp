@@ -89,6 +89,14 @@ TEST(StoreWriter, InterruptedRunGoesOn) {
   EXPECT_EQ(part.totals.missing, 34u);
   EXPECT_ERROR("was not finished", Store::open(tmp / "part"));
   EXPECT_EQ(Store::open(tmp / "part", true).rows(), part.totals.rows);
+  // Killed instead, it has the manifest of its start.
+  auto manifest = nlohmann::json::parse(std::ifstream(tmp / "part" / "manifest.json"));
+  ASSERT_EQ(manifest["shards"].size(), 2u);
+  manifest["shards"] = nlohmann::json::array(), manifest["failed"] = 0;
+  std::ofstream(tmp / "part" / "manifest.json") << manifest;
+  const StoreManifest found = describe_store(tmp / "part").manifest;
+  EXPECT_EQ(found.rows(), part.totals.rows);
+  EXPECT_EQ(found.failed, part.totals.failed);
   part.stop_after = size_t(-1);
   part(tmp / "part", example_samples(0, 50));
   EXPECT_EQ(part.computed, 34u);
@@ -293,13 +301,13 @@ TEST(StoreWriter, ValuesThatAreNotFiniteAreFailures) {
 TEST(StoreWriter, FactorsAreBlocksLikeAnyOther) {
   Folder tmp;
   StoreSpec spec = example_spec();
-  spec.blocks.push_back({"factors-kl-b", 40});
-  spec.blocks.push_back({"factors-kl-a", 41});
+  spec.blocks.push_back({"kl_factors_b", 40});
+  spec.blocks.push_back({"kl_factors_a", 41});
   Extraction run;
   run(tmp / "s", example_samples(0, 20), {.shard_size = 8}, spec);
-  const NpyFile file = NpyFile::open(tmp / "s/factors-kl-a-00001.npy");
+  const NpyFile file = NpyFile::open(tmp / "s/kl_factors_a-00001.npy");
   EXPECT_EQ(file.cols(), 41u);
-  EXPECT_EQ(Store::open(tmp / "s").load("kl+factors-kl-b").features.cols(), 43u);
+  EXPECT_EQ(Store::open(tmp / "s").load("kl+kl_factors_b").features.cols(), 43u);
 }
 
 TEST(StoreWriter, SpecAndDataSetAreChecked) {

@@ -82,7 +82,60 @@ TEST(Image, AChunkThatIsNotThereTakesNoMemory) {
   const size_t before = most_ever();
   for (const bool tolerant : {false, true})
     expect_contains(decode_error(bytes, {.allow_truncated = tolerant}), "end within the header");
+  bytes = golden_image("rgb8.png");
+  bytes.insert(bytes.end() - 12, std::begin(chunk), std::end(chunk));  // behind the pixels
+  EXPECT_EQ(decode_error(bytes, {.exif_orientation = true}), "");
   EXPECT_LT(most_ever() - before, size_t(256) << 10);
+}
+
+// Where the first chunk of that name begins.
+size_t chunk_at(const std::vector<uint8_t>& png, std::string_view name) {
+  const auto at = std::search(png.begin(), png.end(), name.begin(), name.end());
+  return size_t(at - png.begin()) - 4;
+}
+
+TEST(Image, ExifOfAPngMayStandBehindThePixels) {
+  const DecodeOptions turned{.exif_orientation = true};
+  const auto before = golden_image("exif_6.png");
+  const auto eXIf = before.begin() + ptrdiff_t(chunk_at(before, "eXIf")), behind = eXIf + 12 + 26;
+  auto after = before;
+  after.erase(after.begin() + (eXIf - before.begin()), after.begin() + (behind - before.begin()));
+  after.insert(after.begin() + ptrdiff_t(chunk_at(after, "IEND")), eXIf, behind);
+  const Image expected = decode_image(before, "before", turned);
+  EXPECT_EQ(expected.width, decode_image(before, "before").height);
+  EXPECT_EQ(decode_image(after, "after", turned).rgb, expected.rgb);
+  after.resize(after.size() - 12);  // no IEND
+  EXPECT_EQ(decode_image(after, "after", turned).rgb, expected.rgb);
+}
+
+// Each scan goes over the whole picture: without a limit a small file takes minutes.
+TEST(Image, RefusesJpegsOfHundredsOfScans) {
+  const auto bytes = golden_image("progressive.jpg");  // ten scans
+  const uint8_t scan[] = {0xff, 0xda};
+  const auto last = std::find_end(bytes.begin(), bytes.end(), std::begin(scan), std::end(scan));
+  const auto with_scans = [&](size_t count) {
+    std::vector<uint8_t> more(bytes.begin(), bytes.end() - 2);
+    for (size_t i = 10; i < count; ++i) more.insert(more.end(), last, bytes.end() - 2);
+    more.insert(more.end(), bytes.end() - 2, bytes.end());
+    return more;
+  };
+  EXPECT_EQ(decode_error(with_scans(100)), "");
+  for (const bool tolerant : {false, true})
+    expect_contains(decode_error(with_scans(101), {.allow_truncated = tolerant}),
+                    "at most 100 progressive scans");
+}
+
+TEST(Image, ChunksOfAWebpArePaddedToAnEvenLength) {
+  const DecodeOptions turned{.exif_orientation = true};
+  const auto plain = golden_image("exif_8.webp");
+  auto odd = plain;
+  const std::string_view name = "EXIF", chunk("note\3\0\0\0abc\0", 12);
+  odd.insert(std::search(odd.begin(), odd.end(), name.begin(), name.end()), chunk.begin(),
+             chunk.end());
+  odd[4] = uint8_t(odd[4] + chunk.size());
+  const Image expected = decode_image(plain, "plain", turned);
+  EXPECT_EQ(expected.width, decode_image(plain, "plain").height);
+  EXPECT_EQ(decode_image(odd, "odd", turned).rgb, expected.rgb);
 }
 
 TEST(Image, SaysWhatItFoundInstead) {

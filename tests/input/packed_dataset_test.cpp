@@ -264,6 +264,7 @@ TEST(IdxDataset, Broken) {
   rejected(idx({4}, 4));
   rejected(idx({4, 3, 5}, 59));
   rejected(idx({0xffffffff, 0xffffffff, 0xffffffff}, 60));
+  rejected(idx({4, 0x80000000, 0x80000000}, 60));  // 2^64 bytes, which is 0
   rejected(idx({0, 3, 5}, 0));
   root.write("y-images-idx3-ubyte", idx({4, 3, 5}, 60));
   root.write("y-labels-idx1-ubyte", idx({3}, 3));

@@ -9,6 +9,7 @@
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
 #include "tests/input/scratch.h"
+#include "tests/input/tar_writer.h"
 
 namespace fungi {
 namespace {
@@ -16,54 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::golden_image;
 using testing::Scratch;
-
-// Archives as libarchive writes them.
-class Writer {
- public:
-  explicit Writer(const fs::path& file) : archive_(archive_write_new()) {
-    archive_write_set_format_gnutar(archive_);
-    if (file.extension() == ".gz") archive_write_add_filter_gzip(archive_);
-    EXPECT_EQ(archive_write_open_filename(archive_, file.c_str()), ARCHIVE_OK);
-  }
-  ~Writer() {
-    archive_write_close(archive_);
-    archive_write_free(archive_);
-  }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-
-  void file(const char* name, const std::vector<uint8_t>& content) {
-    put(name, content, [](archive_entry*) {});
-  }
-  void text(const char* name, std::string_view content) {
-    file(name, {content.begin(), content.end()});
-  }
-  void hard(const char* name, const char* target) {
-    put(name, {}, [&](archive_entry* e) { archive_entry_set_hardlink(e, target); });
-  }
-  void soft(const char* name, const char* target) {
-    put(name, {}, [&](archive_entry* e) {
-      archive_entry_set_filetype(e, AE_IFLNK);
-      archive_entry_set_symlink(e, target);
-    });
-  }
-
- private:
-  template <class Link>
-  void put(const char* name, const std::vector<uint8_t>& content, const Link& link) {
-    archive_entry* entry = archive_entry_new();
-    archive_entry_set_pathname(entry, name);
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_size(entry, la_int64_t(content.size()));
-    link(entry);
-    EXPECT_EQ(archive_write_header(archive_, entry), ARCHIVE_OK) << archive_error_string(archive_);
-    archive_write_data(archive_, content.data(), content.size());
-    archive_entry_free(entry);
-  }
-
-  archive* archive_;
-};
+using testing::TarWriter;
 
 std::string read_error(const Dataset& data, size_t i) {
   try {
@@ -81,7 +35,7 @@ TEST(TarLinks, HaveTheContentOfTheirTarget) {
   for (const char* name : {"links.tar", "links.tar.gz"}) {
     SCOPED_TRACE(name);
     {
-      Writer tar(root.path() / name);
+      TarWriter tar(root.path() / name);
       tar.file("blob", png);
       tar.file("./a/0.jpg", grey);
       tar.text("./a/0.cls", "cat");
@@ -119,7 +73,7 @@ TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
   for (const char* name : {"links.tar", "links.tar.gz"}) {
     SCOPED_TRACE(name);
     {
-      Writer tar(root.path() / name);
+      TarWriter tar(root.path() / name);
       tar.soft("0.jpg", "/data/outside.jpg");
       tar.hard("1.jpg", "gone.jpg");
       tar.soft("2.jpg", "2.jpg");
@@ -137,7 +91,7 @@ TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
     EXPECT_EQ(data->image(4).width, 23u);
   }
   {
-    Writer tar(root.path() / "label.tar");
+    TarWriter tar(root.path() / "label.tar");
     tar.file("0.png", golden_image("rgb8.png"));
     tar.soft("0.cls", "gone.cls");
   }
@@ -148,7 +102,7 @@ TEST(TarNames, AnImageIsToldByItsLastExtension) {
   const auto png = golden_image("rgb8.png");
   const Scratch root;
   {
-    Writer tar(root.path() / "photos.tar");
+    TarWriter tar(root.path() / "photos.tar");
     for (const char* name : {"v1.0/IMG_2020.01.02.png", "v1.0/IMG_2020.01.03.png", "a.left.png",
                              "a.right.png", "b.seg.png", "b.png", "v1.0/readme"})
       tar.file(name, png);
@@ -174,7 +128,7 @@ TEST(TarNames, FoldersAreClassesWhereNothingElseGivesLabels) {
   const auto png = golden_image("rgb8.png");
   const Scratch root;
   {
-    Writer tar(root.path() / "classes.tar"), one(root.path() / "one.tar");
+    TarWriter tar(root.path() / "classes.tar"), one(root.path() / "one.tar");
     for (const char* name : {"./dog/1.png", "./cat/1.png", "./cat/old/2.png", "./loose.png"})
       tar.file(name, png);
     for (const char* name : {"all/1.png", "all/2.png"}) one.file(name, png);
@@ -193,7 +147,7 @@ TEST(TarNames, FoldersAreClassesWhereNothingElseGivesLabels) {
 TEST(TarNames, OneKeyForTwoImagesNamesBoth) {
   const Scratch root;
   {
-    Writer tar(root.path() / "same.tar");
+    TarWriter tar(root.path() / "same.tar");
     tar.file("same.jpg", golden_image("grey.jpg"));
     tar.file("same.png", golden_image("rgb8.png"));
   }
@@ -220,7 +174,7 @@ void claim(std::vector<uint8_t>& tar, const std::string& size) {
 TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
   const Scratch root;
   {
-    Writer tar(root.path() / "huge.tar");
+    TarWriter tar(root.path() / "huge.tar");
     tar.file("huge.jpg", {});
     tar.file("small.png", golden_image("rgb8.png"));
   }
@@ -248,7 +202,7 @@ TEST(TarDataset, MemoryFollowsWhatIsThereNotWhatAHeaderSays) {
   };
   const Scratch root;
   {
-    Writer tar(root.path() / "label.tar");
+    TarWriter tar(root.path() / "label.tar");
     tar.text("0.cls", "cat");
   }
   auto bytes = read_file_bytes(root.path() / "label.tar");

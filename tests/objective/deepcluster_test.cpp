@@ -141,5 +141,35 @@ TEST(DeepCluster, ClustersTheSupportAndReducesThePrototypes) {
   EXPECT_EQ(std::memcmp(g.data(), g2.data(), 100 * sizeof(float)), 0);
 }
 
+// SPEC 2.5: set h clusters crop h mod 2, from the first samples of a random permutation of its own.
+TEST(DeepCluster, EachSetStartsFromSamplesOfItsOwnAndItsCrop) {
+  constexpr size_t kSamples = 20;
+  DeepClusterParameters parameters;
+  parameters.width = 6;
+  parameters.prototypes = 5;
+  parameters.iterations = 0;  // they stay where they start
+  DeepCluster objective(parameters, 10, 4);
+  const Matrix<float> kept = matrix_of<float>(random_rows(2 * kSamples, 6, 1));
+  Pool pool(1);
+  objective.prepare(kept, 2, pool);
+  const std::vector<NamedMatrix> state = objective.state();
+  const Matrix<float>& prototypes = state_named(state, "prototypes");
+  ASSERT_EQ(prototypes.rows(), 15u);
+  std::vector<std::vector<size_t>> samples(3);
+  for (size_t row = 0; row < 15; ++row) {
+    size_t point = 0;
+    while (point < 2 * kSamples &&
+           !std::equal(prototypes.row(row), prototypes.row(row) + 6, kept.row(point)))
+      ++point;
+    ASSERT_LT(point, 2 * kSamples) << row;
+    const size_t h = row / 5;
+    EXPECT_EQ(point % 2, h % 2) << "the crop of set " << h;
+    samples[h].push_back(point / 2);
+  }
+  EXPECT_NE(samples[0], samples[1]);
+  EXPECT_NE(samples[0], samples[2]);
+  EXPECT_NE(samples[1], samples[2]);
+}
+
 }  // namespace
 }  // namespace fungi

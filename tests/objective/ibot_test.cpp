@@ -78,5 +78,18 @@ TEST(TokenMask, HidesTheAskedShareAndIsAFunctionOfItsArguments) {
   EXPECT_EQ(count(token_mask(1, "ibot", 7, 0, 10, 1)), 10);
 }
 
+// Nor is it the mask of another view moved along: of 59 hidden tokens about 18 are hidden in both.
+TEST(TokenMask, OfAViewIsIndependentOfAnothers) {
+  const std::vector<uint8_t> first = token_mask(1, "ibot", 7, 0, 196, 0.3);
+  for (const size_t view : {1u, 2u, 5u}) {
+    const std::vector<uint8_t> mask = token_mask(1, "ibot", 7, view, 196, 0.3);
+    for (size_t shift = 0; shift < 196; ++shift) {
+      size_t both = 0;
+      for (size_t t = 0; t < 196; ++t) both += mask[t] && first[(t + shift) % 196];
+      EXPECT_LT(both, 36u) << "view " << view << " moved by " << shift;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fungi

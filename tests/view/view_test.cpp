@@ -94,6 +94,19 @@ TEST(RandomResizedCrop, BoxesAsTorchvision) {
   }
 }
 
+// SPEC 3.6: where no crop fits, four thirds of the shorter side, rounded.
+TEST(RandomResizedCrop, TheMiddleOfAThreadIsRounded) {
+  TorchRandom random(1);
+  const Crop wide = random_resized_crop(200, 5, 0.25f, 1.0f, random),
+             slim = random_resized_crop(5, 200, 0.25f, 1.0f, random);
+  EXPECT_EQ(wide.width, 7u);
+  EXPECT_EQ(wide.height, 5u);
+  EXPECT_EQ(wide.left, 96u);
+  EXPECT_EQ(slim.height, 7u);
+  EXPECT_EQ(slim.width, 5u);
+  EXPECT_EQ(slim.top, 96u);
+}
+
 ViewPlan crop_plan(const json& c) {
   ViewPlan plan;
   plan.kind = ViewPlan::Kind::crops;
