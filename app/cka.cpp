@@ -12,19 +12,22 @@ namespace fungi::app {
 
 Verb add_cka(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
-    std::string store;
+    std::string store, features;
     ThreadsOption threads;
     bool json = false;
   };
   self = parent.add_subcommand("cka", "Similarity (linear CKA) between the blocks of a store");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Feature store")->required();
+  self->add_option("--features", a->features,
+                   "Blocks joined with +, e.g. embedding+kl; default: all");
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
     const Store store = Store::open(a->store);
     Pool pool(a->threads.count());
-    const std::vector<std::string> names = feature_names(store.manifest().spec);
+    std::vector<std::string> names;
+    for (const StoreBlock& block : store.select(a->features)) names.push_back(block.name);
     const Matrix<double> cka = linear_cka(store, names, pool);
     nlohmann::json rows = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;

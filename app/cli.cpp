@@ -79,10 +79,12 @@ void ThreadsOption::add_to(CLI::App& verb) {
 
 CLI::Option* MemoryOption::add_to(CLI::App& verb) {
   const auto size = [](std::string& text) -> std::string {
-    if (text.empty() || !std::isdigit(static_cast<unsigned char>(text[0])))
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits == 0)
       return fmt::format("expected a size such as 8GB, found {}", text.empty() ? "nothing" : text);
-    text.erase(0, std::min(text.find_first_not_of('0'), text.size() - 1));  // 010 is no octal 8
-    return std::isdigit(static_cast<unsigned char>(text[0])) ? "" : "expected a size such as 8GB";
+    const size_t zeros = std::min(text.find_first_not_of('0'), digits - 1);
+    text.erase(0, zeros);  // 010 is no octal 8
+    return "";
   };
   return verb
       .add_option("--memory", bytes,

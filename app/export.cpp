@@ -54,6 +54,11 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
       throw CLI::ValidationError(format->get_name(),
                                  "is hdf5, but the name of the output ends in "
                                  ".npz: leave one of the two out");
+    if (a->hdf5.split.find('/') != std::string::npos)
+      throw CLI::ValidationError("--split", "is a part of file names: expected no '/' in it");
+    if (a->hdf5.layer == "." || a->hdf5.layer.find('/') != std::string::npos)
+      throw CLI::ValidationError("--layer-name",
+                                 "expected a name without '/', found " + shown(a->hdf5.layer));
     for (const CLI::Option* option : {split, layer})
       if (a->format == "npz" && option->count() > 0)
         throw CLI::ValidationError(

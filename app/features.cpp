@@ -35,7 +35,7 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
           "--pca",
           "whole gradients are compared without ever being columns, so there is nothing to shrink: "
           "leave out --pca or --exact-gradients");
-    if (verb.get_option("--memory")->count() > 0)
+    if (memory.bytes > 0)
       throw CLI::ValidationError("--memory",
                                  "whole gradients are never rows, so none go to a scratch file: "
                                  "leave out --memory or --exact-gradients");

@@ -36,6 +36,7 @@ int run(Arguments a) {
   a.index.index.kind = parse_index_kind(a.kind);
   a.index.index.metric = parse_metric(a.metric);
   const Store store = Store::open(a.store);
+  FeatureIndex::require_can_save(a.out);
   Pool pool(a.threads.count());
   const auto start = Clock::now();
   const FeatureIndex built = FeatureIndex::build(store, a.index, pool);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // fungi: one binary, one verb per file. Results go to stdout, progress and errors to stderr; exit
 // codes are in cli.h.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -144,6 +146,17 @@ class Help final : public CLI::Formatter {
   }
 };
 
+// A file that is opened later must not become stdout or stderr because a caller has closed them.
+// Writing to what takes their place fails, as it did.
+void occupy_standard_descriptors() {
+  for (int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC); descriptor >= 0;
+       descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC))
+    if (descriptor > 2) {
+      close(descriptor);
+      return;
+    }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -187,6 +200,7 @@ int main(int argc, char** argv) {
   using fungi::app::say;
   using fungi::app::shown;
   int status = fungi::app::kError;
+  fungi::app::occupy_standard_descriptors();
   try {
     status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {

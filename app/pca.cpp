@@ -8,6 +8,7 @@
 
 #include "app/features.h"
 #include "fungi/feature/reduction.h"
+#include "fungi/feature/store_files.h"
 #include "fungi/search/feature_index.h"
 
 namespace fungi::app {
@@ -29,36 +30,44 @@ std::string file_name(const std::string& store) {
   return (path.has_filename() ? path : path.parent_path()).filename().string() + ".npy";
 }
 
-// Files of an older PCA are replaced; any other is somebody's own.
-void require_free(const fs::path& out) {
+constexpr char kUnfinished[] = "unfinished";  // there while a folder is being written
+
+// Files of an older PCA are replaced; any other is somebody's own. `vectors` are the files that
+// will be written; others of the older one would not fit the new one.
+void require_free(const fs::path& out, const std::set<std::string>& vectors, bool same_pca) {
   constexpr char kHint[] = "write to a new or empty folder, or to one that 'fungi pca' wrote";
   std::error_code error;
   if (!fs::exists(out, error)) return;
   if (!fs::is_directory(out, error)) fail("expected a folder, found a file", out.string(), kHint);
   if (is_store(out) || is_index(out))
     fail("the folder holds a store or an index", out.string(), kHint);
-  const bool older = fs::exists(out / "pca.npz", error);
+  const bool older = is_reduction(out) || fs::exists(out / kUnfinished, error);
   for (auto it = fs::directory_iterator(out, error); !error && it != fs::directory_iterator();
        it.increment(error)) {
     std::string name = it->path().filename().string();
     if (name.ends_with(".tmp")) name.resize(name.size() - 4);
-    if (name != "features.json" && name != "store.json" && name != "pca.npz" &&
-        !(older && name.ends_with(".npy")))
+    const bool own = name == "features.json" || name == "store.json" || name == "pca.npz" ||
+                     name == "pca.npz.new" || name == kUnfinished;
+    if (!older || !(own || name.ends_with(".npy")))
       fail(fmt::format("the folder holds other files than those of a PCA: '{}'",
                        it->path().filename().string()),
            out.string(), kHint);
+    if (!own && !same_pca && !vectors.contains(name))
+      fail(fmt::format("the folder holds '{}', vectors of the PCA that would be replaced", name),
+           out.string(), "name its store, too, remove the file, or write to another folder");
   }
   if (error) fail("cannot be read: " + error.message(), out.string(), "check its permissions");
 }
 
 int run(const Arguments& a) {
-  require_free(a.out);  // fitting may take long
   Pool pool(a.threads.count());
   std::set<std::string> names;
   for (const std::string& store : a.stores)
     if (!names.insert(file_name(store)).second)
       fail(fmt::format("two stores would be written to the same file '{}'", file_name(store)),
            store, "give one of them with --apply and another folder");
+  std::error_code unknown;
+  require_free(a.out, names, fs::equivalent(a.apply, a.out, unknown));  // fitting may take long
   std::vector<Store> stores;
   for (const std::string& store : a.stores) stores.push_back(Store::open(store));
   const Reduction reduction = a.apply.empty() ? Reduction::fit(stores[0], a.features, a.dim, pool)
@@ -66,6 +75,8 @@ int run(const Arguments& a) {
   if (!reduction.pca())
     fail("no PCA was saved here", a.apply, "give the folder that 'fungi pca' wrote");
   for (const Store& store : stores) reduction.require_fits(store);  // before anything is written
+  store::guarded([&] { fs::create_directories(a.out); });
+  const store::Lock lock(fs::path(a.out) / kUnfinished);
   reduction.save(a.out);
 
   const Pca& pca = *reduction.pca();
@@ -84,6 +95,7 @@ int run(const Arguments& a) {
     table.push_back({file.string(), std::to_string(stores[i].rows()),
                      std::to_string(reduction.output_width())});
   }
+  store::guarded([&] { fs::remove(fs::path(a.out) / kUnfinished); });
   if (a.json) {
     const nlohmann::json out{
         {"features", reduction.features()},  {"input_columns", reduction.input_width()},

@@ -43,10 +43,6 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     require_labels(train);
     require_labels(test);
-    std::error_code unknown;
-    if (std::filesystem::exists(a->out, unknown) &&
-        !std::filesystem::is_regular_file(a->out, unknown))
-      fail("expected a file, found a folder or a device", a->out, "give the name of the page");
     { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not
     a->report.k = a->voters.among(train.rows());
     if (a->memory.bytes) a->report.memory_limit = a->memory.bytes;

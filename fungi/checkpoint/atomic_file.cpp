@@ -17,6 +17,15 @@ namespace fungi {
 
 AtomicFile::AtomicFile(const std::filesystem::path& path)
     : target_(path.string()), name_(target_ + ".tmp") {
+  // A rename would replace a device or a pipe by a file, and ends in an error on a folder.
+  std::error_code unknown;
+  const auto there = std::filesystem::status(path, unknown).type();
+  using Type = std::filesystem::file_type;
+  if (there == Type::directory)
+    fail("expected the name of a file, found a folder", target_, "name a file in it");
+  if (there == Type::block || there == Type::character || there == Type::fifo ||
+      there == Type::socket)
+    fail("expected a file, found a device or pipe", target_, "write to a file");
   number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (number_ < 0) give_up("be created");
 }

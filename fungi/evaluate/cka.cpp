@@ -72,7 +72,7 @@ Matrix<double> CkaStream::finish(Pool& pool) {
     if (!(product(a, a) > 0))
       fail(
           fmt::format("expected rows that differ, block {} has the same row everywhere", names_[a]),
-          "blocks", "leave the block out");
+          "blocks", "leave the block out (--features)");
   }
   for (size_t a = 0; a < count; ++a)
     for (size_t b = 0; b < count; ++b)

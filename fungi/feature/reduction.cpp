@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fungi/base/json.h"
 #include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/feature/feature_rows.h"
@@ -67,12 +68,16 @@ void Reduction::each_part(const Store& store, Pool& pool,
 }
 
 void Reduction::save(const fs::path& folder) const {
+  const fs::path waiting = folder / (std::string(kPca) + ".new");
+  store::guarded([&] { fs::create_directories(folder); });
+  if (pca_) pca_->save(waiting);  // a full disk costs an older one nothing
   store::guarded([&] {
-    fs::create_directories(folder);
     fs::remove(folder / kDescription);  // it comes last: a folder with it is whole
-    if (!pca_) fs::remove(folder / kPca);
+    if (pca_)
+      fs::rename(waiting, folder / kPca);
+    else
+      fs::remove(folder / kPca);
   });
-  if (pca_) pca_->save(folder / kPca);
   write_file_atomically(folder / kStore, to_json(origin_));
   const Json description{{"format", kFormat},
                          {"version", kVersion},
@@ -80,6 +85,13 @@ void Reduction::save(const fs::path& folder) const {
                          {"columns", output_width()},
                          {"pca", pca_.has_value()}};
   write_file_atomically(folder / kDescription, store::dump(description, 1) + "\n");
+}
+
+bool is_reduction(const fs::path& folder) {
+  std::error_code unknown;
+  if (!fs::is_regular_file(folder / kDescription, unknown)) return false;
+  const Json json = parse_json(store::read_text(folder / kDescription));
+  return json.is_object() && json.value("format", Json()) == kFormat;
 }
 
 Reduction Reduction::open(const fs::path& folder) {

@@ -17,6 +17,9 @@
 
 namespace fungi {
 
+// True when the folder holds a features.json of a Reduction.
+bool is_reduction(const std::filesystem::path& folder);
+
 class Reduction {
  public:
   // features: "embedding+kl"; empty: every block but kept factors. dim: columns that the PCA

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "fungi/checkpoint/atomic_file.h"
 #include "fungi/feature/store_files.h"
@@ -26,29 +25,44 @@ constexpr std::string_view kFiles[] = {
     "entry.npy", "centres.npy", "offsets.npy", "numbers.npy",  "pca.npz",         "store.json",
     "ids.npy",   "id_ends.npy", "labels.npy",  "features.json"};
 
-// Takes the folder for a new index. What was there is ours to replace only if it is an index, or
-// what a killed build left of one, and nothing besides.
-void take_folder(const fs::path& folder) {
-  fs::create_directories(folder);
-  const bool ours =
-      fs::is_empty(folder) || fs::exists(folder / "index.json") || fs::exists(folder / kUnfinished);
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const fs::path name = entry.path().extension() == store::kTemporary ? entry.path().stem()
-                                                                        : entry.path().filename();
-    const bool known = name == store::kState ||
-                       std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles);
+// The name under which a file is known here; a killed write leaves it with an ending.
+fs::path own_name(const fs::path& file) {
+  return file.extension() == store::kTemporary ? file.stem() : file.filename();
+}
+
+// What is there is ours to replace only if it is an index, or what a killed build left of one, and
+// nothing besides.
+void require_free(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  const bool ours = fs::is_empty(folder) || search::describes_index(folder / "index.json") ||
+                    fs::exists(folder / kUnfinished);
+  const auto require = [&](bool known, const fs::path& file) {
     if (!ours || !known)
       fail(fmt::format("the folder holds other files than those of an index: {}",
-                       entry.path().filename().string()),
+                       fs::relative(file, folder).string()),
            folder.string(), "choose another folder");
+  };
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path name = own_name(entry.path());
+    require(name == store::kState ||
+                std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles),
+            entry.path());
   }
-  if (!std::ofstream(folder / kUnfinished))
-    fail("cannot be written", (folder / kUnfinished).string(),
-         "check the folder and the free space");
+  if (!fs::is_directory(folder / store::kState)) return;
+  for (const auto& entry : fs::directory_iterator(folder / store::kState))
+    require(own_name(entry.path()).extension() == ".npy", entry.path());
+}
+
+// Takes the folder for a new index; nobody else may while the answer lives.
+store::Lock take_folder(const fs::path& folder) {
+  fs::create_directories(folder);
+  require_free(folder);
+  store::Lock lock(folder / kUnfinished);
   for (const std::string_view file : kFiles)
     if (file != kUnfinished) fs::remove(folder / file);
   fs::remove_all(folder / store::kState);
   fs::create_directories(folder / store::kState);
+  return lock;
 }
 
 }  // namespace
@@ -124,9 +138,13 @@ FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& 
   return built;
 }
 
+void FeatureIndex::require_can_save(const fs::path& folder) {
+  store::guarded([&] { require_free(folder); });
+}
+
 void FeatureIndex::save(const fs::path& folder) const {
   const State& s = *state_;
-  store::guarded([&] { take_folder(folder); });
+  const store::Lock lock = store::guarded([&] { return take_folder(folder); });
   s.reduction.save(folder);
   for (const NamedMatrix& m : s.record.state)
     write_file_atomically(folder / store::state_file(m.name),

@@ -23,8 +23,10 @@ class FeatureIndex {
   static FeatureIndex build(const Store& store, const FeatureIndexOptions& options, Pool& pool);
   static FeatureIndex open(
       const std::filesystem::path& folder);  // maps vectors, graph, ids and labels
-  // Replaces an index that is there; a folder with anything else in it is an Error.
+  // Replaces an index that is there; a folder with anything else in it is an Error, of which
+  // require_can_save() tells before an hour of building.
   void save(const std::filesystem::path& folder) const;
+  static void require_can_save(const std::filesystem::path& folder);
 
   FeatureIndex(FeatureIndex&&) noexcept;
   ~FeatureIndex();

@@ -137,6 +137,13 @@ void Index::save(const Path& folder) const {
   write_file_atomically(folder / kDescription, std::string_view(description.dump(2) + "\n"));
 }
 
+bool search::describes_index(const Path& file) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(file, unknown)) return false;
+  const nlohmann::json json = parse_json(FileBytes::map(file)->text());
+  return json.is_object() && json.value("format", nlohmann::json()) == kFormat;
+}
+
 Index Index::open(const Path& folder) {
   const Path description = folder / kDescription;
   const std::string place = description.string();

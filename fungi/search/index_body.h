@@ -26,6 +26,9 @@ struct Index::Body {
 
 namespace search {
 
+// Whether a file is the index.json of an index: another program may have one, too.
+bool describes_index(const std::filesystem::path& file);
+
 // Rows that are owned, borrowed or mapped.
 class Rows {
  public:

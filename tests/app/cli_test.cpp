@@ -170,7 +170,7 @@ TEST(CommandLine, WordsThatMeanNothingAreRefused) {
       {"knn a b --memory -1", "a size such as 8GB"},
       {"knn a b --memory ''", "a size such as 8GB"},
       {"knn a b --features ''", "--features"},
-      {"knn a b --exact-gradients --memory 1GB", "--memory"},
+      {"knn a b --exact-gradients --memory 0.5GB", "--memory"},
       {"retrieve a b --truth ''", "--truth"},
       {"info ''", "found nothing"},
       {"linear a b --lambda nan", "finite"},

@@ -40,6 +40,8 @@ TEST_F(Output, ExportsAreCalledWhatTheyAre) {
   for (const std::string out : {"s/x.npz", "s/new/x.npz", "s/../s/x.npz"})
     expect_refusal("export " + at("s") + " " + at(out), "in the store itself");
   expect_refusal("export " + at("s") + " " + at("s") + " --format hdf5", "in the store itself");
+  for (const char* name : {"--split ../s/x", "--layer-name .", "--layer-name a/b"})
+    expect_refusal("export " + at("s") + " " + at("h") + " --format hdf5 " + name, "'/'", 2);
   EXPECT_EQ(test::contents(folder_ / "s"), before);
   EXPECT_EQ(run_fungi("export " + at("s") + " " + at("s.npz")).status, 0);
 }

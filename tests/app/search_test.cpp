@@ -284,6 +284,25 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
   expect_refusal("pca " + at("train") + " --dim 5 -o " + at("train/manifest.json"),
                  "manifest.json");
   EXPECT_FALSE(fs::exists(folder_ / "x"));
+
+  // What would be left of an older PCA has its columns, and its folder stays as it is until then.
+  const auto before = test::contents(folder_ / "reduced");
+  expect_refusal("pca " + at("train") + " --dim 3 -o " + at("reduced"), "test.npy");
+  EXPECT_EQ(run_fungi("pca " + at("train") + " " + at("test") + " --dim 9 -o " + at("reduced"),
+                      "trap '' XFSZ; ulimit -f 2;")
+                .status,
+            1);
+  EXPECT_EQ(test::read_text(folder_ / "reduced/pca.npz"), before.at("pca.npz"));
+  EXPECT_EQ(run_fungi("info " + at("reduced")).status, 0);
+  EXPECT_EQ(
+      run_fungi("pca " + at("train") + " " + at("test") + " --dim 3 -o " + at("reduced")).status,
+      0);
+  EXPECT_EQ(golden::load(at("reduced/test.npy")).shape[1], 3u);
+  EXPECT_FALSE(fs::exists(folder_ / "reduced/unfinished"));
+  fs::create_directory(folder_ / "mine");
+  std::ofstream(folder_ / "mine/pca.npz") << "mine";
+  expect_refusal("pca " + at("train") + " --dim 3 -o " + at("mine"), "pca.npz");
+  EXPECT_EQ(test::read_text(folder_ / "mine/pca.npz"), "mine");
 }
 
 }  // namespace

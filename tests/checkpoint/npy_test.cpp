@@ -4,6 +4,7 @@
 #include "fungi/checkpoint/npy.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -198,8 +199,11 @@ TEST_F(AtomicFile, ReplacesWhole) {
   EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "none" / "a", "x"); }),
                   "cannot be created");
   std::filesystem::create_directory(folder_ / "b");
-  EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "b", "x"); }),
-                  "cannot be renamed into place");
+  EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "b", "x"); }), "found a folder");
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "pipe", "x"); }),
+                  "found a device or pipe");
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ / "pipe"));
 }
 
 // A limit on the size of files stands for the full disk.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "fungi/checkpoint/npy.h"
+#include "fungi/feature/store_files.h"
 #include "fungi/search/knn.h"
 #include "tests/feature/store_fixture.h"
 
@@ -143,6 +144,16 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   EXPECT_ERROR("letter.txt", built.save(folder / "whole"));
   EXPECT_EQ(FeatureIndex::open(folder / "whole").id(3), store.ids()[3])
       << "a refused folder stays as it is";
+  // Another program's index.json is no index of ours, and not all in our folders is.
+  fs::create_directories(folder / "site/state");
+  test::write_file(folder / "site/index.json", "{\"pages\": 3}");
+  EXPECT_ERROR("index.json", FeatureIndex::require_can_save(folder / "site"));
+  built.save(folder / "noted");
+  test::write_file(folder / "noted/state/thesis.txt", "mine");
+  EXPECT_ERROR("state/thesis.txt", built.save(folder / "noted"));
+  EXPECT_EQ(test::read_file(folder / "noted/state/thesis.txt"), "mine");
+  const fungi::store::Lock other(folder / "killed0/unfinished");
+  EXPECT_ERROR("another run", built.save(folder / "killed0"));
 }
 
 TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
