@@ -113,21 +113,26 @@ size_t augreg_resize(const Architecture& a) {
 }
 
 bool read_timm_transform(const NameReader& names, Architecture& a) {
-  const auto mean = names.config_number("/pretrained_cfg/mean/0");
-  if (!mean) return false;
-  PreprocessFacts& p = a.preprocess;
-  for (size_t i = 0; i < 3; ++i) {
-    const auto colour = [&](const char* list) {
-      return names.config_number(fmt::format("/pretrained_cfg/{}/{}", list, i).c_str());
-    };
-    p.mean[i] = float(colour("mean").value_or(*mean));
-    p.deviation[i] = float(colour("std").value_or(1));
-  }
+  const auto has = [&](const char* key) {
+    return names.config_has(fmt::format("/pretrained_cfg/{}", key).c_str());
+  };
+  if (!has("mean") && !has("std") && !has("crop_pct") && !has("crop_mode") && !has("interpolation"))
+    return false;
   const auto refuse = [&](const char* key, const char* expected, const auto& found) {
     fail(fmt::format("config.json: expected {} as {}, found {}", expected, key, found),
          names.checkpoint().path(),
          "correct config.json, or move it away and state the facts with --set");
   };
+  PreprocessFacts& p = a.preprocess;  // what is left out is ImageNet's, as timm has it
+  for (const auto& [key, colours] : {std::pair("mean", &p.mean), std::pair("std", &p.deviation)}) {
+    if (!has(key)) continue;
+    for (size_t i = 0; i < 3; ++i) {
+      const auto value = names.config_number(fmt::format("/pretrained_cfg/{}/{}", key, i).c_str());
+      if (!value) refuse(key, "three numbers", "something else");
+      (*colours)[i] = float(*value);
+    }
+    if (has(fmt::format("{}/3", key).c_str())) refuse(key, "three numbers", "more");
+  }
   const double crop = names.config_number("/pretrained_cfg/crop_pct").value_or(0.875);
   if (!(crop > 0.01 && crop <= 1)) refuse("crop_pct", "a number from 0.01 to 1", crop);
   p.resize = size_t(double(std::min(a.input_h, a.input_w)) / crop);

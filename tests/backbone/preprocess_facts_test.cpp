@@ -138,6 +138,24 @@ TEST(PreprocessFacts, TimmsConfigTellsTheWholeTransform) {
   }
 }
 
+TEST(PreprocessFacts, WhatTimmsConfigLeavesOutIsImageNets) {
+  TinyCheckpoint c = test::tiny_timm(197, 16);
+  const auto transform = [&](const nlohmann::json& timm) {
+    c.config = {{"architecture", "vit"}, {"pretrained_cfg", timm}};
+    return c.read().preprocess;
+  };
+  PreprocessFacts p = transform({{"mean", {.5, .5, .5}}, {"crop_pct", 0.9}});
+  EXPECT_EQ(p.deviation, (Colours{0.229f, 0.224f, 0.225f}));
+  p = transform({{"crop_pct", 1.0}, {"interpolation", "bilinear"}});
+  EXPECT_TRUE(p.bilinear && p.resize == 224 && !p.assumed);
+  EXPECT_EQ(p.mean, (Colours{0.485f, 0.456f, 0.406f}));
+  for (const nlohmann::json& wrong :
+       {nlohmann::json{.5, .5}, {.5, .5, .5, .5}, nlohmann::json(3)}) {
+    c.config = {{"architecture", "vit"}, {"pretrained_cfg", {{"mean", wrong}}}};
+    EXPECT_NE(c.refusal().find("three numbers"), std::string::npos) << c.refusal();
+  }
+}
+
 TEST(PreprocessFacts, EvaFollowsItsConfig) {
   const std::filesystem::path golden = FUNGI_GOLDEN_DIR "/backbone/timm_eva02_clip";
   const test::TemporaryFolder folder;
