@@ -33,4 +33,15 @@ nlohmann::json parse_json(std::string_view text) {
   return json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+nlohmann::json parse_json(std::string_view text, std::vector<std::string>& keys) {
+  using nlohmann::json;
+  keys.clear();
+  if (too_deep(text)) return json(json::value_t::discarded);
+  const auto note_key = [&](int depth, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::key && depth == 1) keys.push_back(value.get<std::string>());
+    return true;
+  };
+  return json::parse(text, note_key, /*allow_exceptions=*/false);
+}
+
 }  // namespace fungi

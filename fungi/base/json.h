@@ -3,7 +3,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace fungi {
 
@@ -11,5 +13,8 @@ namespace fungi {
 // reason to be: the parser does not mind, but copying, comparing and printing what it makes is
 // recursive.
 nlohmann::json parse_json(std::string_view text);
+// The same, and the keys of an object in the order of the text, which the value forgets. (The
+// ordered kind of nlohmann compares each key with all before it: 80000 of them take 8 seconds.)
+nlohmann::json parse_json(std::string_view text, std::vector<std::string>& keys);
 
 }  // namespace fungi

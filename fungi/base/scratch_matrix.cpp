@@ -18,14 +18,32 @@ size_t default_memory_limit() {
   return pages > 0 && size > 0 ? size_t(pages) * size_t(size) / 4 : size_t{1} << 30;
 }
 
+namespace {
+
+// Where std::filesystem::temp_directory_path looks, too; but that does not say which name is wrong.
+std::string scratch_folder() {
+  for (const char* variable : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) {
+    const char* folder = std::getenv(variable);
+    if (!folder || !*folder) continue;
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(folder, ignored))
+      fail(fmt::format("rows that do not fit the memory set aside need a scratch file: expected a "
+                       "folder in {}, found '{}', which is none",
+                       variable, folder),
+           variable, "make that folder, set TMPDIR to another one, or allow more memory");
+    return folder;
+  }
+  return "/tmp";
+}
+
+}  // namespace
+
 struct ScratchMatrix::Mapping {
   void* data = nullptr;
   size_t bytes = 0;
 
   explicit Mapping(size_t wanted) : bytes(wanted) {
-    std::error_code ignored;
-    const std::string folder = std::filesystem::temp_directory_path(ignored).string();
-    std::string name = (folder.empty() ? "/tmp" : folder) + "/fungi-rows-XXXXXX";
+    std::string name = scratch_folder() + "/fungi-rows-XXXXXX";
     const auto give_up = [&](int reason) {
       fail(fmt::format(
                "{:.1f} GB of rows do not fit the memory set aside and need a scratch file: {}",

@@ -16,7 +16,7 @@ class ScratchMatrix {
  public:
   ScratchMatrix() = default;
   // Zero-filled. More than `memory_limit` bytes go to a file in the folder for temporary files
-  // (TMPDIR). Throws Error when that has no room.
+  // (TMPDIR). Throws Error when that has no room or is no folder.
   ScratchMatrix(size_t rows, size_t cols, size_t memory_limit);
 
   size_t rows() const { return view_.rows; }

@@ -27,8 +27,9 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name, const Dec
 // none.
 int exif_orientation(std::span<const uint8_t> block);
 
+// usable: allow_truncated is not set and could help, so the error names it.
 [[noreturn]] void fail_truncated(std::string_view format, std::string_view name,
-                                 std::string_view detail);
+                                 std::string_view detail, bool usable = false);
 [[noreturn]] void fail_corrupt(std::string_view format, std::string_view name,
                                std::string_view detail);
 

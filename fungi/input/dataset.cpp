@@ -85,7 +85,9 @@ void Dataset::finish(DatasetKind kind, const fs::path& place) {
   kind_ = kind;
   FUNGI_ASSERT(ids_.size() == labels_.size());
   if (ids_.empty())
-    fail(fmt::format("expected images, found {}", describe(ignored_)), place.string(),
+    fail(fmt::format("expected images, found {}{}{}", describe(ignored_),
+                     notes_.empty() ? "" : "; ", fmt::join(notes_, "; ")),
+         place.string(),
          "give a folder that holds .jpg, .png or .webp files, or name the kind of data set");
   std::unordered_set<std::string_view> seen;
   for (const std::string& id : ids_)
@@ -150,17 +152,21 @@ bool is_image_extension(std::string_view ext) {
 }
 
 bool is_tar_extension(std::string_view ext) {
-  return one_of(ext, {"tar", "tgz", "tar.gz", "tar.zst", "tar.xz", "tar.bz2", "tar.lz4"});
+  return one_of(ext, {"tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.lz4", "tar.z", "tgz",
+                      "tbz", "tbz2", "txz", "tzst"});
 }
 
 bool is_hidden(const fs::path& file) { return file.filename().string().starts_with('.'); }
 
-std::vector<fs::path> list_folder(const fs::path& folder) {
+std::vector<fs::path> list_folder(const fs::path& folder, size_t* hidden_images) {
   std::error_code error;
   std::vector<fs::path> entries;
   for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
        it.increment(error))
-    if (!is_hidden(it->path())) entries.push_back(it->path());
+    if (!is_hidden(it->path()))
+      entries.push_back(it->path());
+    else if (hidden_images && is_image_extension(extension(it->path())))
+      ++*hidden_images;
   if (error)
     fail(fmt::format("cannot read the folder: {}", error.message()), folder.string(),
          "check its permissions");
@@ -233,6 +239,12 @@ constexpr std::string_view kLabelNames[] = {"label", "class", "target", "categor
 
 bool is_path_name(std::string_view name) { return std::ranges::count(kPathNames, name) > 0; }
 bool is_label_name(std::string_view name) { return std::ranges::count(kLabelNames, name) > 0; }
+
+std::string label_key(const std::vector<std::string>& keys) {
+  const auto at =
+      std::ranges::find_if(keys, [](const auto& key) { return is_label_name(lower(key)); });
+  return at == keys.end() ? "" : *at;
+}
 
 std::string known_names() {
   return fmt::format("{} for the file, {} for the label", fmt::join(kPathNames, ", "),

@@ -36,7 +36,7 @@ class Walk {
            folder.string());
     const auto self = std::make_pair(status.st_dev, status.st_ino);
     if (!inside_.insert(self).second) return;
-    for (const fs::path& entry : list_folder(folder)) {
+    for (const fs::path& entry : list_folder(folder, &hidden)) {
       if (only_first && !found.empty()) break;
       const std::string name = entry.filename().string();
       std::error_code ignored;
@@ -58,6 +58,7 @@ class Walk {
   bool only_first = false;  // stop at the first image
   std::vector<Found> found;
   std::map<std::string, size_t> others;
+  size_t hidden = 0;  // images among the hidden files; hidden folders are not entered
 
  private:
   fs::path root_;
@@ -70,6 +71,9 @@ class FolderDataset final : public Dataset {
     Walk walk(root);
     walk.start();
     ignored_ = std::move(walk.others);
+    if (walk.hidden > 0)
+      notes_.push_back(fmt::format(
+          "{} hidden picture(s), whose names begin with a dot, were left out", walk.hidden));
     std::vector<Found>& found = walk.found;
     // torchvision: classes by name, then folders by their whole path, then files.
     const bool flat = options.kind == DatasetKind::flat;

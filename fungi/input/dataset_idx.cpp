@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
@@ -21,17 +22,21 @@ class IdxDataset final : public RecordDataset {
  public:
   IdxDataset(const std::vector<fs::path>& files, const fs::path& place,
              const DatasetOptions& options) {
+    std::map<std::string, fs::path> named;
     for (const fs::path& path : files) {
+      // A plain and a zipped copy of one file are its pictures twice.
+      const auto [twin, added] = named.emplace(prefix_of(unzipped_name(path)), path);
+      if (!added)
+        fail(fmt::format("expected one file of images called '{}', found '{}' and '{}'",
+                         twin->first, twin->second.filename().string(), path.filename().string()),
+             place.string(),
+             "remove or rename one of them, or give one file instead of the folder");
       auto file = std::make_shared<RecordFile>(path);
       const std::vector<uint64_t> shape = shape_of(*file, 3);
-      std::string name = path.filename().string();
       std::vector<int> labels(shape[0], -1);
       if (const fs::path beside = labels_beside(path); !beside.empty()) read_labels(beside, labels);
-      if (const size_t at = name.find("images"); at != std::string::npos) name.resize(at);
-      while (!name.empty() && (name.back() == '-' || name.back() == '.' || name.back() == '_'))
-        name.pop_back();
       add({std::move(file), 16, shape[1] * shape[2], shape[2], shape[1], 1, 0, shape[0]},
-          name.empty() ? "images" : name, labels);
+          prefix_of(path.filename().string()), labels);
     }
     if (!options.class_names.empty()) {
       std::vector<std::string> texts;
@@ -42,12 +47,25 @@ class IdxDataset final : public RecordDataset {
   }
 
  private:
+  static std::string unzipped_name(const fs::path& file) {
+    std::string name = file.filename().string();
+    if (extension(file) == "gz") name.resize(name.size() - 3);
+    return name;
+  }
+
+  // What ids begin with.
+  static std::string prefix_of(std::string name) {
+    if (const size_t at = name.find("images"); at != std::string::npos) name.resize(at);
+    while (!name.empty() && (name.back() == '-' || name.back() == '.' || name.back() == '_'))
+      name.pop_back();
+    return name.empty() ? "images" : name;
+  }
+
   // "images" is "labels" in the name of the labels, and "idx3" is "idx1"; either file may be
-  // gzipped. Empty when the name says neither or there is no such file.
-  static fs::path labels_beside(const fs::path& images) {
-    std::string name = images.filename().string();
+  // gzipped. Empty, with a note, when the name says neither or there is no such file.
+  fs::path labels_beside(const fs::path& images) {
+    std::string name = unzipped_name(images);
     const bool zipped = extension(images) == "gz";
-    if (zipped) name.resize(name.size() - 3);
     bool changed = false;
     const auto change = [&](std::string_view from, std::string_view to) {
       const size_t at = name.find(from);
@@ -57,11 +75,14 @@ class IdxDataset final : public RecordDataset {
     };
     change("images", "labels");
     change("idx3", "idx1");
-    if (!changed) return {};
     for (const bool zip : {zipped, !zipped})
       if (const fs::path file = images.parent_path() / (zip ? name + ".gz" : name);
-          fs::exists(file))
+          changed && fs::exists(file))
         return file;
+    notes_.push_back(fmt::format(
+        "the pictures of '{}' have no labels: {}", images.filename().string(),
+        changed ? fmt::format("there is no '{}' beside it, plain or gzipped", name)
+                : "with neither 'images' nor 'idx3' in its name, that of the labels is unknown"));
     return {};
   }
 

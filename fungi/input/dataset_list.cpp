@@ -29,7 +29,8 @@ std::string trimmed(const std::string& text) {
 }
 
 // Cuts delimited text into rows of cells (RFC 4180 quoting; a delimiter of 0 keeps lines whole).
-// Blanks around a cell vanish unless they are quoted; so do empty lines.
+// Blanks around a cell vanish unless they are quoted; so do empty lines. Lines end as on any
+// system: LF, CR LF (its second half ends an empty line), or CR alone.
 std::vector<std::vector<std::string>> split_cells(std::string_view text, char delimiter,
                                                   const std::string& place) {
   std::vector<std::vector<std::string>> rows;
@@ -58,13 +59,19 @@ std::vector<std::vector<std::string>> split_cells(std::string_view text, char de
       } else {
         quoted = false;
       }
-    } else if (c == '"' && delimiter && cell.empty() && !was_quoted) {
-      quoted = was_quoted = true;
+    } else if (c == '\n' || c == '\r') {
+      end_row();
     } else if (delimiter && c == delimiter) {
       end_cell();
-    } else if (c == '\n') {
-      end_row();
-    } else if (c != '\r' || (i + 1 < text.size() && text[i + 1] != '\n')) {
+    } else if (was_quoted) {  // between the closing quote and the end of the cell
+      if (c != ' ')
+        fail(fmt::format("row {}: expected nothing behind the quoted cell \"{}\", found more text",
+                         rows.size() + 1, cell),
+             place, "put quotes around the whole cell and double those inside");
+    } else if (c == '"' && delimiter && cell.find_first_not_of(' ') == std::string::npos) {
+      cell.clear();
+      quoted = was_quoted = true;
+    } else {
       cell += c;
     }
   }
@@ -137,19 +144,20 @@ std::vector<Row> parse_table(std::string_view text, char delimiter, const fs::pa
 std::vector<Row> parse_json_lines(std::string_view text, const std::string& place,
                                   std::set<std::string>& others) {
   std::vector<Row> rows;
+  std::vector<std::string> keys;
   size_t number = 0;
   for (const auto& line : split_cells(text, 0, place)) {
     ++number;
-    const auto object = parse_json(line.front());
+    const auto object = parse_json(line.front(), keys);
     if (!object.is_object()) fail(fmt::format("line {} is no JSON object", number), place);
     Row row;
-    for (const auto& [key, value] : object.items()) {
-      if (is_path_name(lower(key)) && value.is_string()) row.path = value.get<std::string>();
-      if (!is_label_name(lower(key))) {
-        if (!is_path_name(lower(key))) others.insert(key);
-        continue;
-      }
-      if (value.is_null()) continue;
+    for (const std::string& key : keys) {
+      if (!is_path_name(lower(key)) && !is_label_name(lower(key))) others.insert(key);
+      if (is_path_name(lower(key)) && row.path.empty() && object[key].is_string())
+        row.path = object[key].get<std::string>();
+    }
+    if (const std::string key = label_key(keys); !key.empty() && !object[key].is_null()) {
+      const auto& value = object[key];
       if (!value.is_string() && !value.is_number_integer())
         fail(fmt::format("line {}: expected a name or a whole number as '{}', found {}", number,
                          key, value.type_name()),
@@ -175,7 +183,7 @@ class ListDataset final : public Dataset {
       fail("expected UTF-8 text, found UTF-16", list.string(),
            "save it as UTF-8: 'iconv -f UTF-16 -t UTF-8 LIST > NEW'");
     const std::string ext = extension(list);
-    const std::string_view first_line = text.substr(0, text.find('\n'));
+    const std::string_view first_line = text.substr(0, text.find_first_of("\r\n"));
     const auto has = [&](char c) { return first_line.find(c) != std::string_view::npos; };
     std::vector<Row> rows;
     std::set<std::string> other_keys;

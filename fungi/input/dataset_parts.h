@@ -26,8 +26,10 @@ bool is_image_extension(std::string_view extension);  // also of formats that we
 bool is_tar_extension(std::string_view extension);
 bool is_hidden(const std::filesystem::path& file);
 
-// Entries of a folder, hidden ones left out, sorted by name (bytes).
-std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
+// Entries of a folder, hidden ones left out, sorted by name (bytes). Hidden names of images are
+// added to the count.
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder,
+                                               size_t* hidden_images = nullptr);
 std::optional<uint64_t> size_of_file(const std::filesystem::path& file);
 bool contains_image(const std::filesystem::path& folder);  // anywhere below
 // "12 .txt and 3 .csv files": for messages about folders without images.
@@ -46,5 +48,8 @@ std::vector<std::string> number_labels(const std::vector<std::string>& texts,
 bool is_path_name(std::string_view name);
 bool is_label_name(std::string_view name);
 std::string known_names();  // all of them, for messages
+// The first of an object's keys, in the order of the text, that is a label's name in any case; ""
+// when none is.
+std::string label_key(const std::vector<std::string>& keys);
 
 }  // namespace fungi::dataset

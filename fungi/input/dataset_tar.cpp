@@ -18,11 +18,14 @@ namespace fungi::dataset {
 namespace {
 
 std::string label_of_json(const std::vector<uint8_t>& bytes, const std::string& place) {
-  const auto object = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  std::vector<std::string> keys;
+  const auto object = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, keys);
   if (object.is_discarded()) fail("expected JSON", place);
   if (!object.is_object()) return "";
-  for (const auto& [key, value] : object.items()) {
-    if (!is_label_name(key)) continue;
+  for (const std::string& key : keys) {
+    if (!is_label_name(lower(key))) continue;
+    const auto& value = object[key];  // others, such as a tree of categories, are no label
+    if (value.is_null()) break;
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number_integer()) return value.dump();
   }

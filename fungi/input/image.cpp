@@ -33,10 +33,12 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name,
   return image;
 }
 
-void fail_truncated(std::string_view format, std::string_view name, std::string_view detail) {
+void fail_truncated(std::string_view format, std::string_view name, std::string_view detail,
+                    bool usable) {
   fail(fmt::format("{} file is truncated: {}", format, detail), std::string(name),
-       "fetch the file again, or use what is there: --allow-truncated "
-       "(DecodeOptions::allow_truncated)");
+       usable ? "fetch the file again, or use what is there: --allow-truncated "
+                "(DecodeOptions::allow_truncated)"
+              : "fetch the file again: nothing of what is there can be used");
 }
 
 void fail_corrupt(std::string_view format, std::string_view name, std::string_view detail) {
@@ -133,14 +135,23 @@ Image read_image(const std::filesystem::path& file, const DecodeOptions& options
   return decode_image(read_file_bytes(file), file.string(), options);
 }
 
+void fail_reading(const char* what, int reason, const std::filesystem::path& file) {
+  const std::string message = fmt::format("{}: {}", what, std::generic_category().message(reason));
+  if (reason == EMFILE || reason == ENFILE)
+    throw Exhausted(message, file.string(),
+                    "allow more open files (ulimit -n) or use fewer threads (-j), then repeat");
+  if (reason == ENOMEM)
+    throw Exhausted(message, file.string(), "free memory or use fewer threads (-j), then repeat");
+  fail(message, file.string());
+}
+
 std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file) {
-  const auto reason = [] { return std::generic_category().message(errno); };
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     fail("expected a file, found a folder", file.string());
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "rb"),
                                                                &std::fclose);
-  if (!stream) fail(fmt::format("cannot open the file: {}", reason()), file.string());
+  if (!stream) fail_reading("cannot open the file", errno, file);
   const auto check_size = [&](uint64_t size) {
     if (size > kLargestFile)
       fail(fmt::format("expected a file of at most 1 GiB, found {} bytes", size), file.string(),
@@ -160,8 +171,7 @@ std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file) {
     check_size(bytes.size());  // it may grow, or have no size: a pipe
     if (got < room) break;
   }
-  if (std::ferror(stream.get()))
-    fail(fmt::format("cannot read the file: {}", reason()), file.string());
+  if (std::ferror(stream.get())) fail_reading("cannot read the file", errno, file);
   return bytes;
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fungi/base/error.h"
+
 namespace fungi {
 
 struct Image {
@@ -39,6 +41,16 @@ Image read_image(const std::filesystem::path& file, const DecodeOptions& options
 // Bytes that a file or a member of an archive may have: no picture and no list needs more, and what
 // is larger (a disk image with a picture's name) must not take all memory.
 inline constexpr size_t kLargestFile = size_t(1) << 30;
+
+// The process has too many files open, or the system no memory left: no fault of the file, and
+// nothing that may be recorded as one.
+class Exhausted : public Error {
+ public:
+  using Error::Error;
+};
+
+// Throws Error "what: the system's reason"; Exhausted where errno says so.
+[[noreturn]] void fail_reading(const char* what, int reason, const std::filesystem::path& file);
 
 // The whole content of a file. Throws Error with the system's reason, and beyond kLargestFile.
 std::vector<uint8_t> read_file_bytes(const std::filesystem::path& file);

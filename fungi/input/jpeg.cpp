@@ -160,11 +160,14 @@ void cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, size_t width) {
 Decoded decode_jpeg(std::span<const uint8_t> bytes, std::string_view name,
                     const DecodeOptions& options) {
   Decoder decoder(bytes, options.allow_truncated);
+  bool usable = false;  // without a header nothing is
   const auto stop = [&](const std::string& where) {
     if (*decoder.error()) fail_corrupt("JPEG", name, decoder.error());
-    fail_truncated("JPEG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where);
+    fail_truncated("JPEG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where,
+                   usable);
   };
   if (!decoder.read_header(options.exif_orientation)) stop("within the header");
+  usable = !options.allow_truncated;
   const int components = decoder.components();
   if (components != 1 && components != 3 && components != 4)
     fail_corrupt("JPEG", name,

@@ -146,8 +146,10 @@ bool is_whole(std::span<const uint8_t> bytes, const char* last) {
 Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
                    const DecodeOptions& options) {
   Reader reader(bytes);
+  bool usable = false;  // without a header nothing is
   const auto cut = [&](const char* where) {
-    fail_truncated("PNG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where);
+    fail_truncated("PNG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where,
+                   usable);
   };
   const auto stop = [&](const char* where) {
     if (!reader.ran_out()) fail_corrupt("PNG", name, reader.error());
@@ -155,6 +157,7 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
   };
   if (!is_whole(bytes, "IDAT")) cut("within the header");
   if (!reader.read_header(options.allow_truncated)) stop("within the header");
+  usable = !options.allow_truncated;
   Decoded out{allocate(reader.width(), reader.height(), name, options), 1};
   if (options.exif_orientation) out.orientation = reader.orientation();
   if (!reader.start()) stop("before the first row");

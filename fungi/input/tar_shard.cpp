@@ -23,7 +23,7 @@ std::vector<uint8_t> Shard::read_at(const Member& member) const {
       if (fd >= 0) ::close(fd);
     }
   } file{::open(file_.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) failed(std::generic_category().message(errno));
+  if (file.fd < 0) fail_reading("cannot read the archive", errno, file_);
   if (!fits(member.offset, member.size, size_of_file(file_)))
     failed("it is shorter than its headers say");
   std::vector<uint8_t> bytes(member.size);
@@ -31,7 +31,7 @@ std::vector<uint8_t> Shard::read_at(const Member& member) const {
     const ssize_t got =
         ::pread(file.fd, bytes.data() + at, bytes.size() - at, off_t(member.offset + at));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) failed(std::generic_category().message(errno));
+    if (got < 0) fail_reading("cannot read the archive", errno, file_);
     if (got == 0) failed("it has become shorter since it was indexed");
     at += size_t(got);
   }

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/support/command.h"
 
@@ -36,6 +37,22 @@ TEST(ScratchMatrix, LeavesNoFileBehindAndNamesAFolderThatIsGone) {
     EXPECT_TRUE(m.on_disk());
     EXPECT_TRUE(std::filesystem::is_empty(folder));
   }
+  // It was said where the rows shall go: another place may have no room for them.
+  for (const auto& wrong : {place / "gone", place / "file"}) {
+    std::ofstream(place / "file") << "x";
+    setenv("TMPDIR", wrong.c_str(), 1);
+    try {
+      ScratchMatrix(10, 10, 0);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find(wrong.string()), std::string::npos) << error.what();
+      EXPECT_EQ(error.place(), "TMPDIR");
+    }
+    EXPECT_FALSE(ScratchMatrix(10, 10, 1000).on_disk()) << "in memory it does not matter";
+  }
+  setenv("TMPDIR", "", 1);
+  EXPECT_TRUE(ScratchMatrix(10, 10, 0).on_disk()) << "empty is as good as not set";
+  setenv("TMPDIR", folder.c_str(), 1);
   // More than any disk has: an Error, not a signal.
   EXPECT_THROW(ScratchMatrix(size_t{1} << 40, 1 << 10, 0), Error);
   if (before)

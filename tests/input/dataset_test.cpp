@@ -78,6 +78,18 @@ TEST(FolderDataset, FlatAndSingleFile) {
   EXPECT_EQ(one->stored_bytes(0), std::nullopt);
 }
 
+TEST(FolderDataset, HiddenPicturesAreCounted) {
+  const Scratch root;
+  for (const char* name : {".a.jpg", "cat/._1.png", "cat/.DS_Store", ".git/2.jpg"})
+    root.write(name, "x");
+  EXPECT_NE(open_error(root.path()).find("2 hidden picture(s)"), std::string::npos);
+  root.write("cat/1.png", "x");
+  const auto data = open_dataset(root.path());
+  EXPECT_EQ(ids(*data), (Names{"cat/1.png"}));
+  EXPECT_EQ(data->notes(),
+            (Names{"2 hidden picture(s), whose names begin with a dot, were left out"}));
+}
+
 TEST(FolderDataset, SplitsTakenForClassesAreNoted) {
   const Scratch root;
   for (const char* name : {"train/cat/1.jpg", "test/cat/2.jpg"}) root.write(name, "x");

@@ -176,6 +176,27 @@ TEST(Image, EveryCutIsAnError) {
   expect_contains(decode_error(golden_image("cut.png")), "truncated");
 }
 
+// A hint that names an option which is set, or never helps, sends its reader in circles.
+TEST(Image, AllowTruncatedIsNamedOnlyWhereItMayHelp) {
+  const std::string option = "--allow-truncated";
+  for (const char* file : {"progressive.jpg", "ycbcr_420.jpg", "cut.jpg", "rgba8.png", "cut.png",
+                           "interlaced.png", "lossy.webp", "lossless.webp", "animated.webp"}) {
+    const auto whole = golden_image(file);
+    size_t named = 0;
+    for (size_t size = 12; size < whole.size(); size += 3) {
+      SCOPED_TRACE(std::string(file) + " cut to " + std::to_string(size));
+      const std::vector<uint8_t> cut(whole.begin(), whole.begin() + ptrdiff_t(size));
+      const std::string tolerant = decode_error(cut, {.allow_truncated = true});
+      EXPECT_EQ(tolerant.find(option), std::string::npos) << tolerant;
+      const std::string strict = decode_error(cut);
+      if (strict.find(option) == std::string::npos) continue;
+      EXPECT_EQ(strict.find("within the header"), std::string::npos) << strict;
+      ++named;
+    }
+    EXPECT_EQ(named == 0, std::string(file).ends_with(".webp")) << file;
+  }
+}
+
 // Whatever the bytes, there is an image or an Error: no crash, no other exception.
 TEST(Image, FlippedBytesNeverCrash) {
   TorchRandom random(5);

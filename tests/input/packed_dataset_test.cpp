@@ -236,12 +236,31 @@ TEST(IdxDataset, FindsLabels) {
     const auto bare = open_dataset(root.path() / images, options);
     ASSERT_EQ(bare->size(), 4u);
     EXPECT_EQ(bare->label(3), -1);
+    ASSERT_EQ(bare->notes().size(), 1u);
+    const std::string missing = std::string(labels).substr(0, std::string(labels).find(".gz"));
+    for (const std::string& part : {std::string(images), missing})
+      EXPECT_NE(bare->notes()[0].find(part), std::string::npos) << bare->notes()[0];
     if (!*labels) continue;
     write(labels, idx({4}, 4));
-    EXPECT_EQ(open_dataset(root.path() / images, options)->label(3), 3);
+    const auto labelled = open_dataset(root.path() / images, options);
+    EXPECT_EQ(labelled->label(3), 3);
+    EXPECT_TRUE(labelled->notes().empty());
   }
   EXPECT_EQ(open_dataset(root.path() / "digits", {.kind = DatasetKind::idx})->id(1),
             "digits/00001");
+}
+
+TEST(IdxDataset, APlainAndAZippedCopyAreNamed) {
+  for (const std::string name : {"x-idx3-ubyte", "x-images-idx3-ubyte"}) {
+    const Scratch root;
+    root.write(name, idx({4, 3, 5}, 60));
+    write_zipped(root.path() / (name + ".gz"), idx({4, 3, 5}, 60));
+    const std::string error = open_error(root.path(), {});
+    for (const std::string& part :
+         {"'" + name + "'", "'" + name + ".gz'", std::string("remove or rename one of them")})
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_EQ(open_dataset(root.path() / name)->size(), 4u);
+  }
 }
 
 TEST(IdxDataset, SplitsAndGivenClasses) {

@@ -98,6 +98,25 @@ TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
   EXPECT_THROW(open_dataset(root.path() / "label.tar"), Error);
 }
 
+TEST(TarNames, OfEveryCompression) {
+  const auto png = golden_image("rgb8.png");
+  const std::pair<const char*, const char*> cases[] = {
+      {".tar.bz2", "bzip2"}, {".tbz", "bzip2"}, {".tbz2", "bzip2"},     {".tar.xz", "xz"},
+      {".txz", "xz"},        {".tzst", "zstd"}, {".tar.zst", "zstd"},   {".tar.lz4", "lz4"},
+      {".tgz", "gzip"},      {".TGZ", "gzip"},  {".tar.Z", "compress"}, {".TAR.GZ", "gzip"}};
+  for (const auto& [ending, filter] : cases) {
+    SCOPED_TRACE(ending);
+    const Scratch root;
+    const auto file = root.path() / (std::string("a") + ending);
+    TarWriter(file, filter).file("0.png", png);
+    for (const auto& path : {file, root.path()}) {
+      const auto data = open_dataset(path);
+      EXPECT_EQ(data->kind(), DatasetKind::tar);
+      EXPECT_EQ(data->read(0), png);
+    }
+  }
+}
+
 TEST(TarNames, AnImageIsToldByItsLastExtension) {
   const auto png = golden_image("rgb8.png");
   const Scratch root;

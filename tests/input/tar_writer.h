@@ -16,9 +16,12 @@ namespace fungi::testing {
 // Archives as libarchive writes them.
 class TarWriter {
  public:
-  explicit TarWriter(const std::filesystem::path& file) : archive_(archive_write_new()) {
+  // `filter`: libarchive's name of a compression; a name that ends in .gz needs none.
+  explicit TarWriter(const std::filesystem::path& file, const char* filter = nullptr)
+      : archive_(archive_write_new()) {
     archive_write_set_format_gnutar(archive_);
     if (file.extension() == ".gz") archive_write_add_filter_gzip(archive_);
+    if (filter) archive_write_add_filter_by_name(archive_, filter);
     EXPECT_EQ(archive_write_open_filename(archive_, file.c_str()), ARCHIVE_OK);
   }
   ~TarWriter() {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lists may look like beside RFC 4180, and which key of JSON gives the label, in lists and in
+// archives.
+#include <gtest/gtest.h>
+
+#include "fungi/base/error.h"
+#include "fungi/input/dataset.h"
+#include "tests/input/scratch.h"
+#include "tests/input/tar_writer.h"
+
+namespace fungi {
+namespace {
+
+using testing::golden_image;
+using testing::Scratch;
+using testing::TarWriter;
+
+// "id=class" of each sample; no class: "id=".
+std::vector<std::string> rows(const Dataset& data) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < data.size(); ++i) {
+    const int label = data.label(i);
+    out.push_back(data.id(i) + "=" +
+                  (label < 0                    ? ""
+                   : data.class_names().empty() ? std::to_string(label)
+                                                : data.class_names()[size_t(label)]));
+  }
+  return out;
+}
+
+std::vector<std::string> rows_of(const char* name, const std::string& text) {
+  const Scratch root;
+  root.write(name, text);
+  return rows(*open_dataset(root.path() / name));
+}
+
+std::string error_of(const char* name, const std::string& text) try {
+  rows_of(name, text);
+  return "";
+} catch (const Error& error) {
+  return error.what();
+}
+
+using Rows = std::vector<std::string>;
+
+TEST(ListText, LinesMayEndByACarriageReturn) {
+  const Rows labelled = {"a.jpg=coat", "b.jpg=bag"}, bare = {"a.jpg=", "b.jpg="};
+  for (const std::string end : {"\n", "\r\n", "\r", "\r\r"}) {
+    SCOPED_TRACE(end.size() + (end[0] == '\r' ? 10 : 0));
+    for (const std::string& last : {end, std::string()}) {
+      EXPECT_EQ(rows_of("l.csv", "a.jpg,coat" + end + "b.jpg,bag" + last), labelled);
+      EXPECT_EQ(rows_of("l.csv", "path,label" + end + "a.jpg,\"coat\"" + end + "b.jpg,bag" + last),
+                labelled);
+      EXPECT_EQ(rows_of("l.tsv", "a.jpg\tcoat" + end + "b.jpg\tbag" + last), labelled);
+      EXPECT_EQ(rows_of("l.txt", "a.jpg" + end + "b.jpg" + last), bare);
+      EXPECT_EQ(rows_of("l.jsonl", R"({"path": "a.jpg", "label": "coat"})" + end +
+                                       R"({"path": "b.jpg", "label": "bag"})" + last),
+                labelled);
+    }
+  }
+  EXPECT_EQ(rows_of("l.txt", "a.jpg\rb,c.jpg\r"), (Rows{"a.jpg=", "b,c.jpg="}))
+      << "only the first line tells whether there are columns";
+  EXPECT_EQ(rows_of("l.csv", "a.jpg,\"two\rlines\"\r"), (Rows{"a.jpg=two\rlines"}));
+}
+
+TEST(ListText, BlanksMayStandAroundQuotes) {
+  EXPECT_EQ(rows_of("l.csv", "a.jpg, \"x\"\n \"b,c.jpg\" ,\" y\"  \nd.jpg,  \"\"\n"),
+            (Rows{"a.jpg=x", "b,c.jpg= y", "d.jpg="}));
+  EXPECT_EQ(rows_of("l.csv", "a.jpg,5\" nail\n"), (Rows{"a.jpg=5\" nail"}))
+      << "a quote inside text is text";
+  for (const char* text : {"a.jpg,x\nb.jpg,\"y\"z\n", "a.jpg,x\nb.jpg,\"y\" \"z\"\n"}) {
+    const std::string error = error_of("l.csv", text);
+    for (const char* part : {"row 2", "\"y\"", "l.csv", "double those inside"})
+      EXPECT_NE(error.find(part), std::string::npos) << part << ": " << error;
+  }
+}
+
+TEST(LabelKeys, TheFirstOfTheTextCountsInListsAndArchives) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("class": "cat", "target": 7)", "cat"},
+      {R"("target": 7, "class": "cat")", "7"},
+      {R"("label": "cat", "class": "dog")", "cat"},
+      {R"("more": {"class": "dog"}, "Label": "cat", "label": "cow")", "cat"},
+      {R"("CATEGORY": 3, "list": [{"cls": 1}])", "3"},
+      {R"("class": null, "label": "cat")", ""},
+      {R"("Path": "other.png", "species": "cat")", ""}};
+  for (const auto& [keys, label] : cases) {
+    SCOPED_TRACE(keys);
+    const std::string object = std::string(R"({"file": "a.png", )") + keys + "}";
+    EXPECT_EQ(rows_of("l.jsonl", object), (Rows{"a.png=" + std::string(label)}));
+    const Scratch root;
+    {
+      TarWriter tar(root.path() / "a.tar");
+      tar.file("a.png", golden_image("rgb8.png"));
+      tar.text("a.json", object);
+    }
+    EXPECT_EQ(rows(*open_dataset(root.path() / "a.tar")), (Rows{"a=" + std::string(label)}));
+  }
+}
+
+}  // namespace
+}  // namespace fungi
