@@ -53,7 +53,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
       "--keep-factors", factors,
       "Also store the gradients' factors, for other projections and exact gradient neighbours");
   verb.add_flag("--exif", exif, "Turn pictures as their EXIF orientation says");
-  verb.add_flag("--allow-truncated", truncated, "Use what a cut-off file still holds");
+  verb.add_flag("--allow-truncated", truncated, "Use what a cut-off JPEG or PNG still holds");
   verb.add_flag("--strict", strict,
                 "End after the shard with the first bad file, which is recorded, too");
   verb.add_flag("--retry-failed", retry, "Try recorded failures again");
@@ -83,13 +83,7 @@ void ExtractArguments::follow(const CLI::App& verb) {
   if (like.empty())
     fail("expected the folder of a store, found an empty name", "--like",
          "name the store to follow, or omit --like");
-  const fs::path manifest = fs::path(like) / "manifest.json";
-  std::error_code ignored;  // then it is not there for us
-  if (!fs::is_regular_file(manifest, ignored))
-    fail("expected a feature store to follow, found no manifest.json", like,
-         "--like wants a folder that 'fungi extract' wrote");
-  const ExtractionRecord record{
-      parse_manifest(store::read_text(manifest), manifest.string()), {}, like};
+  const ExtractionRecord record{followed_manifest(like), {}, like};
   const StoreSpec& spec = record.manifest.spec;
   const BackboneOptions backbone = backbone_options(record);
   const ExtractorOptions options = extractor_options(record);

@@ -41,16 +41,20 @@ int run(const Arguments& a) {
     };
     totals = project_store(from, a.store, std::move(options), pool, run);
   }
+  const size_t dropped = totals.complete ? totals.dropped : 0;  // until then the old ones stay
   if (a.json) {
-    const nlohmann::json out{
-        {"store", a.store},          {"rows", totals.rows},         {"failed", totals.failed},
-        {"missing", totals.missing}, {"complete", totals.complete}, {"computed", computed}};
-    print_json(out);
+    print_json({{"store", a.store},
+                {"rows", totals.rows},
+                {"failed", totals.failed},
+                {"missing", totals.missing},
+                {"complete", totals.complete},
+                {"computed", computed},
+                {"dropped", dropped}});
   } else {
-    fmt::print("{}: {} rows of {}{}, {} projected now\n", a.store, totals.rows,
+    fmt::print("{}: {} rows of {}{}{}, {} projected now\n", a.store, totals.rows,
                from.manifest().spec.pipeline,
                totals.failed ? fmt::format(", {} failed (failed.jsonl)", totals.failed) : "",
-               computed);
+               dropped ? fmt::format(", {} dropped", dropped) : "", computed);
   }
   if (stop && !totals.complete) {
     if (!a.json) say("interrupted; repeat the command to go on\n");

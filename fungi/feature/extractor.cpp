@@ -102,6 +102,15 @@ std::vector<StoreBlock> Extractor::blocks() const {
   for (const ScheduledObjective& o : s.objectives)
     list.push_back({o.objective->name(), s.projection->rows()});
   if (!s.options.keep_factors) return list;
+  for (const ScheduledObjective& o : s.objectives)
+    if (o.objective->wants_tokens())
+      fail(fmt::format("factors cannot be kept beside '{}', whose gradient comes from all patch "
+                       "tokens: they would be too many",
+                       o.objective->name()),
+           "keep_factors",
+           fmt::format("extract '{}' into a store of its own without --keep-factors, or leave one "
+                       "of the two out",
+                       o.objective->name()));
   if (!s.backbone.can_record())
     fail("factors can be kept for layers after the last attention only", "keep_factors",
          "use the default layer");
@@ -198,6 +207,8 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
       const std::vector<uint8_t> bytes = dataset.read(index);
       stage = "decode";
       images[i] = dataset.decode(index, bytes, options.decode);
+    } catch (const Exhausted&) {
+      throw;  // no fault of the picture: it must not be recorded as a bad one
     } catch (const Error& e) {
       failures[i] = {first + i, stage, e.message(), e.hint()};
       continue;

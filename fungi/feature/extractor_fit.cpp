@@ -72,6 +72,8 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
         out = workers[worker].embed_request({&sample, 1}, group.request);
         return std::all_of(out.data(), out.data() + out.rows() * out.cols(),
                            [](float x) { return std::isfinite(x); });
+      } catch (const Exhausted&) {
+        throw;
       } catch (const Error&) {
         return false;
       }

@@ -242,10 +242,13 @@ std::string to_json(const StoreManifest& m) {
   return store::dump(json, 1) + "\n";
 }
 
-StoreManifest parse_manifest(const std::string& text, const std::string& place) {
+namespace {
+
+StoreManifest read_fields(const std::string& text, const std::string& place) {
   const Json json = store::parse(text, place);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat) {
-    fail("this is not the manifest of a feature store", place);
+    fail("this is not the manifest of a feature store", place,
+         "name the folder of a store, or a new one");
   }
   const int version = field<int>(json, "format_version", place);
   if (version != kStoreVersion) {
@@ -299,6 +302,19 @@ StoreManifest parse_manifest(const std::string& text, const std::string& place) 
   m.complete = field<bool>(json, "complete", place);
   require_valid(m.spec);
   return m;
+}
+
+}  // namespace
+
+StoreManifest parse_manifest(const std::string& text, const std::string& place) {
+  try {
+    return read_fields(text, place);
+  } catch (const Error& e) {
+    if (!e.hint().empty()) throw;
+    fail(fmt::format("the manifest of a store is damaged: {}", e.message()), place,
+         "restore this file from a copy; or delete the whole folder yourself and write it again: "
+         "--overwrite deletes nothing that it cannot read");
+  }
 }
 
 void require_valid(const StoreSpec& spec) {

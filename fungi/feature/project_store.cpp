@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "fungi/feature/kept_factors.h"
 #include "fungi/feature/store_text.h"
@@ -47,6 +48,43 @@ Samples samples_of(const Store& from, const std::vector<Store::Failed>& failed) 
   }
   return samples;
 }
+
+// What the source says about an id now. A projected store follows it: rows whose embedding differs
+// there, and failures that are none there any more, are made again. The embedding stands for the
+// picture: keys need not tell that it changed, and the data sets of CIFAR and MNIST have none.
+class Source {
+ public:
+  Source(const Store& from, const std::vector<Store::Failed>& failed) : from_(from) {
+    for (size_t row = 0; row < from.rows(); ++row) rows_.emplace(from.ids()[row], row);
+    for (const Store::Failed& f : failed) reasons_.emplace(f.id, f.reason);
+  }
+
+  bool has_row(const std::string& id, std::span<const float> embedding) {
+    const auto found = rows_.find(id);
+    if (found == rows_.end()) return false;
+    const size_t row = found->second;
+    if (row < mapped_.first_row || row - mapped_.first_row >= mapped_.rows.rows) {
+      if (row < from_.first_row(shard_)) shard_ = 0;  // rows mostly come in order
+      while (from_.first_row(shard_ + 1) <= row) ++shard_;
+      mapped_ = from_.map("embedding", shard_);
+    }
+    return embedding.size() == mapped_.rows.cols &&
+           std::equal(embedding.begin(), embedding.end(),
+                      mapped_.rows.row(row - mapped_.first_row));
+  }
+
+  bool has_failure(const std::string& id, const std::string& reason) const {
+    const auto found = reasons_.find(id);
+    return found != reasons_.end() && found->second == reason;
+  }
+
+ private:
+  const Store& from_;
+  std::unordered_map<std::string_view, size_t> rows_;
+  std::unordered_map<std::string_view, std::string_view> reasons_;
+  size_t shard_ = 0;
+  Store::Mapped mapped_;  // of that shard
+};
 
 uint64_t seed_of(const Json& settings, const Store& from) {
   const auto found = settings.find("seed");
@@ -95,6 +133,15 @@ class Reprojection {
   }
 
   const StoreSpec& spec() const { return spec_; }
+
+  // Everything that rows() will read is there and whole; looked at before an older store goes.
+  void require_whole() const {
+    std::vector<std::string> names{"embedding"};
+    for (const std::string& name : gradient_blocks(from_.manifest().spec))
+      for (const char which : {'a', 'b'}) names.push_back(factor_block(name, which));
+    for (const std::string& name : names)
+      for (size_t shard = 0; shard < from_.shards(); ++shard) from_.map(name, shard);
+  }
 
   StoreRows rows(const Samples& samples, const StoreWork& work, Pool& pool) const {
     StoreRows out;
@@ -162,8 +209,17 @@ StoreTotals project_store(const Store& from, const std::filesystem::path& folder
   const Reprojection reprojection(from, std::move(options));
   const std::vector<Store::Failed> failed = from.failed();
   const Samples samples = samples_of(from, failed);
-  StoreWriter writer(folder, reprojection.spec(),
-                     {.shard_size = from.manifest().shard_size, .overwrite = overwrite});
+  reprojection.require_whole();
+  Source source(from, failed);
+  StoreOptions store_options{
+      .shard_size = from.manifest().shard_size, .overwrite = overwrite, .prune = true};
+  store_options.row_holds = [&](const std::string& id, std::span<const float> embedding) {
+    return source.has_row(id, embedding);
+  };
+  store_options.failure_holds = [&](const std::string& id, const std::string& reason) {
+    return source.has_failure(id, reason);
+  };
+  StoreWriter writer(folder, reprojection.spec(), std::move(store_options));
   for (const StoreState& state : from.manifest().state)
     writer.put_state(state.name, from.state(state.name));
   const std::vector<StoreWork> plan = writer.plan(samples.list, from.classes());

@@ -23,7 +23,9 @@ struct ReprojectOptions {
 };
 
 // Ids, labels, failures, state and embedding are taken over, every gradient block is projected.
-// Repeating an interrupted call goes on with it. Errors: no factors, another store at `folder`.
+// Repeating an interrupted call goes on with it; repeated after a change of `from`, it follows:
+// samples that are new or differ there are projected, those that have left it are dropped. Errors:
+// no factors, a damaged file of `from`, another store at `folder`.
 StoreTotals project_store(const Store& from, const std::filesystem::path& folder,
                           ReprojectOptions options, Pool& pool, const ExtractRun& run = {});
 

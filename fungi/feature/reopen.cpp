@@ -202,6 +202,19 @@ BackboneOptions with_transform(const ExtractionRecord& record, BackboneOptions o
   });
 }
 
+// A store keeps the sum of a projection matrix of the user's own, not the matrix.
+void require_same_matrix(const ExtractionRecord& record, const StoreSpec& rebuilt) {
+  const auto sum = [](const json& settings) {
+    return settings.value("projection", json::object()).value("sha256", "");
+  };
+  const std::string stored = from_settings(record, sum), given = sum(json::parse(rebuilt.settings));
+  if (!stored.empty() && stored != given)
+    fail(fmt::format("the matrix given is another one than that of {}: settings.projection.sha256 "
+                     "is {} there, {} here",
+                     record.place, stored, given),
+         "projection", "give the file that the rows were extracted with (--given)");
+}
+
 }  // namespace
 
 struct Reopened::State {
@@ -239,6 +252,7 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
          "extract again");
   StoreSpec rebuilt = extractor.spec();
   rebuilt.type = spec.type;
+  require_same_matrix(record, rebuilt);
   require_same(spec, rebuilt, record.place,
                "this version reads the settings in another way: use the one that made the rows, or "
                "extract again");

@@ -24,6 +24,16 @@ std::string names(const std::vector<StoreBlock>& blocks) {
   return text;
 }
 
+// A file that can be opened and yet is no whole array was cut or changed.
+store::BlockFile open_whole(const fs::path& path) {
+  try {
+    return store::open_block(path);
+  } catch (const Error& e) {
+    if (e.message().starts_with("cannot be opened")) throw;  // permissions, too many open files
+    fail(e.message(), path.string(), store::kRepeat);
+  }
+}
+
 }  // namespace
 
 struct Store::State {
@@ -55,16 +65,26 @@ struct Store::State {
   store::BlockFile open_block(const StoreBlock& block, size_t position) const {
     const StoreShard& shard = manifest.shards[position];
     const fs::path path = file(store::block_file(block.name, shard.index));
-    store::BlockFile opened = store::open_block(path);
+    if (!fs::exists(path)) fail("the file is missing", path.string(), store::kRepeat);
+    store::BlockFile opened = open_whole(path);
     const View<const float>& values = opened.values;
     if (values.rows != shard.rows || values.cols != block.width ||
         opened.type != manifest.spec.type) {
       fail(fmt::format("expected {} x {} {}, found {} x {} {}", shard.rows, block.width,
                        to_string(manifest.spec.type), values.rows, values.cols,
                        to_string(opened.type)),
-           path.string(), "restore this file, or delete it and extract again");
+           path.string(), store::kRepeat);
     }
     return opened;
+  }
+
+  // A store is never written with such a value: the file was damaged.
+  [[noreturn]] void fail_not_finite(const StoreBlock& block, size_t row) const {
+    const auto next = std::upper_bound(first_row.begin(), first_row.end(), row);
+    const size_t index = manifest.shards[size_t(next - first_row.begin()) - 1].index;
+    fail(fmt::format("the row of '{}' holds a value that is not finite", ids[row]),
+         file(store::block_file(block.name, index)).string(),
+         "restore this file, or delete it and repeat the command that wrote the store");
   }
 };
 
@@ -110,7 +130,7 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
     std::vector<store::Row> rows = store::read_rows(rows_path);
     if (rows.size() != shard.rows) {
       fail(fmt::format("expected {} rows, found {}", shard.rows, rows.size()), rows_path.string(),
-           "restore this file, or delete it and extract again");
+           store::kRepeat);
     }
     for (store::Row& row : rows) {
       const auto classes = static_cast<int64_t>(manifest.classes.size());
@@ -191,7 +211,8 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
       for (size_t i = begin; i < end; ++i) {
         std::copy_n(file.values.row(i - starts[shard]), block.width, part.row(i - begin));
       }
-      if (normalise) store::normalise_rows(part);
+      const size_t bad = normalise ? store::normalise_rows(part) : part.rows;
+      if (bad < part.rows) state_->fail_not_finite(block, begin + bad);
       column += block.width;
     }
   }
@@ -203,7 +224,8 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
   size_t column = 0;
   for (const StoreBlock& block : blocks) {
     Matrix<float> part = gather(block.name, wanted);
-    if (normalise) store::normalise_rows(part);
+    const size_t bad = normalise ? store::normalise_rows(part) : part.rows();
+    if (bad < part.rows()) state_->fail_not_finite(block, wanted[bad]);
     for (size_t i = 0; i < part.rows(); ++i)
       std::copy_n(part.row(i), block.width, out.row(i) + column);
     column += block.width;

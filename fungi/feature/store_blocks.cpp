@@ -41,14 +41,17 @@ StoreType type_of(const NpyFile& file) {
 
 }  // namespace
 
-void normalise_rows(View<float> rows) {
+size_t normalise_rows(View<float> rows) {
+  size_t first_bad = rows.rows;
   for (size_t i = 0; i < rows.rows; ++i) {
     double sum = 0;
     for (size_t j = 0; j < rows.cols; ++j) sum += double(rows(i, j)) * double(rows(i, j));
+    if (!std::isfinite(sum)) first_bad = std::min(first_bad, i);
     if (sum == 0) continue;
     const double scale = 1 / std::sqrt(sum);
     for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(double(rows(i, j)) * scale);
   }
+  return first_bad;
 }
 
 BlockFile open_block(const Path& path) {
@@ -78,18 +81,20 @@ bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, siz
 }
 
 Matrix<float> read_state(const Path& folder, const StoreState& state) {
+  constexpr char kHint[] = "restore this file, or write its folder again with --overwrite";
   const Path path = folder / state_file(state.name);
+  if (!std::filesystem::exists(path)) fail("the file is missing", path.string(), kHint);
   const std::string checksum = fmt::format("{:016x}", fnv1a64(read_text(path)));
   if (checksum != state.checksum) {
     fail(fmt::format("expected the checksum {}, found {}: the file was changed", state.checksum,
                      checksum),
-         path.string(), "restore this file, or extract into another folder");
+         path.string(), kHint);
   }
   const BlockFile file = open_block(path);
   if (file.values.rows != state.rows || file.values.cols != state.cols) {
     fail(fmt::format("expected {} x {} values, found {} x {}", state.rows, state.cols,
                      file.values.rows, file.values.cols),
-         path.string());
+         path.string(), kHint);
   }
   Matrix<float> values(state.rows, state.cols);
   std::copy_n(file.values.data, state.rows * state.cols, values.data());

@@ -42,6 +42,7 @@ StoreTotals StoreWriter::State::finish() {
   const StoreManifest now = current_manifest();
   StoreTotals totals{now.samples, now.rows(), now.failed, 0, now.complete};
   for (size_t count : to_compute) totals.missing += count;
+  totals.dropped = dropped;
   if (options.dry_run) return totals;
 
   if (now.complete) {

@@ -18,7 +18,9 @@ std::vector<int64_t> align(const std::vector<std::string>& classes,
                            const std::vector<int64_t>& labels,
                            const std::vector<std::string>& other, bool allow_unknown,
                            const std::string& place) {
-  constexpr char kBoth[] = "extract both with class names, or both without";
+  constexpr char kBoth[] =
+      "a folder of classes has names, a list of whole numbers has none: write a list (path,label) "
+      "for the folder, with the numbers of the other one, or names in both";
   const bool labelled =
       std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   if (!classes.empty() && other.empty()) {

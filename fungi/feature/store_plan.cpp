@@ -23,14 +23,22 @@ struct Loose {
   std::vector<Row> rows;
 };
 
+void mark_stale(std::vector<Row>& rows, const store::Path& file, const StoreOptions& options) {
+  if (!options.row_holds) return;
+  const store::BlockFile block = store::open_block(file);
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i].stale = !options.row_holds(rows[i].id, {block.values.row(i), block.values.cols});
+}
+
 // Goes through the shards of one folder: use(shard, rows) for those that are whole; the others are
 // forgotten.
 template <class Use>
 void for_each_whole_shard(const store::Files& files, const store::Path& folder,
-                          const StoreSpec& spec, const Use& use) {
+                          const StoreSpec& spec, const StoreOptions& options, const Use& use) {
   for (size_t shard : store::list_shards(folder)) {
     std::vector<Row> rows = store::read_rows(folder / store::rows_file(shard), true);
     if (store::shard_is_whole(folder, spec, shard, rows.size())) {
+      mark_stale(rows, folder / store::block_file(spec.blocks[0].name, shard), options);
       use(shard, std::move(rows));
     } else {
       // A disk that lost power may hold such a shard. It is computed again, and until that is done
@@ -60,7 +68,7 @@ size_t lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
 bool all_known(const store::Sources& sources, const std::vector<Loose>& shards) {
   for (const Loose& shard : shards) {
     for (const Row& row : shard.rows) {
-      if (!sources.find({row.id, row.label, row.key})) return false;
+      if (!row.stale && !sources.find({row.id, row.label, row.key})) return false;
     }
   }
   return true;
@@ -84,12 +92,15 @@ void StoreWriter::State::find_shards() {
   target = folder;
   if (!manifest.planned) return;  // a new store
 
-  if (!options.retry_failed) {
-    for (auto& sample : store::read_failed(folder / store::kFailed))
-      failures.add(std::move(sample));
-  }
+  const auto add_failures = [&](const store::Path& from) {
+    if (options.retry_failed) return;
+    for (auto& sample : store::read_failed(from / store::kFailed))
+      if (!options.failure_holds || options.failure_holds(sample.id, sample.reason))
+        failures.add(std::move(sample));
+  };
+  add_failures(folder);
   std::vector<Loose> loose;
-  for_each_whole_shard(files, folder, spec, [&](size_t shard, std::vector<Row> rows) {
+  for_each_whole_shard(files, folder, spec, options, [&](size_t shard, std::vector<Row> rows) {
     if (store::matches(layout, shard, rows, failures)) {
       mark_shard(shard, rows);
     } else {
@@ -109,12 +120,10 @@ void StoreWriter::State::find_shards() {
   // An unfinished rewrite is gone on with if all that it holds still fits; the rows of others are
   // used. One that has no row of its own goes: each retry that fails again would leave one more.
   for (const store::Path& update : store::list_updates(folder)) {
-    if (!options.retry_failed)
-      for (auto& sample : store::read_failed(update / store::kFailed))
-        failures.add(std::move(sample));
+    add_failures(update);
     std::vector<Loose> held;
     bool fits = true;
-    for_each_whole_shard(files, update, spec, [&](size_t shard, std::vector<Row> rows) {
+    for_each_whole_shard(files, update, spec, options, [&](size_t shard, std::vector<Row> rows) {
       fits = fits && store::matches(layout, shard, rows, failures);
       held.push_back({shard, std::move(rows)});
     });
@@ -164,6 +173,7 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   }
   if (options.dry_run) return works;
 
+  if (!manifest.planned) begin();  // from here on only the disk can refuse
   if (!in_place()) {
     files.make_folder(target);
   } else if (!manifest.complete) {

@@ -89,6 +89,7 @@ bool matches(const Layout& layout, size_t shard, const std::vector<Row>& rows,
 void Sources::add(const Path& folder, size_t shard, const std::vector<Row>& rows) {
   if (folders_.empty() || folders_.back() != folder) folders_.push_back(folder);
   for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].stale) continue;
     by_id_.insert_or_assign(rows[i].id, Location{folders_.size() - 1, shard, i, rows[i].key});
   }
 }

@@ -3,6 +3,7 @@
 // somewhere already (Sources), and the writer's own state. Internal to the store.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -92,6 +93,8 @@ struct StoreWriter::State {
   std::vector<StoreState> arrays;         // state: the manifest's, or what was put before plan()
   StoreOrigin origin;                     // of this run
   std::vector<std::string> like_classes;  // of options.like
+  std::optional<StoreManifest> replaced;  // of a store that begin() has to empty
+  std::map<std::string, Matrix<float>> fresh;  // state that was put and is not written yet
 
   // From plan() on.
   store::Layout layout;
@@ -107,6 +110,7 @@ struct StoreWriter::State {
 
   void open();                                       // store_writer.cpp
   void take_over_state(const StoreManifest& other);  // of options.like
+  void begin();  // a new store on disk, in place of what the folder held
   std::vector<StoreWork> plan(std::vector<StoreSample> samples,
                               std::vector<std::string> classes);  // store_plan.cpp
   void find_shards();  // fills shard_rows, sources, failures, target

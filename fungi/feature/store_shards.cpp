@@ -68,7 +68,7 @@ void for_each_line(const Path& file, bool torn, const Use& use) {
     const std::string place = line_place(file, ++line);
     if (end == std::string::npos) {
       if (torn) return;
-      fail("the last line has no end: the file was cut", place, kDamaged);
+      fail("the last line has no end: the file was cut", place, kRepeat);
     }
     const Json object = parse(std::string_view(text).substr(begin, end - begin), place, kDamaged);
     if (!object.is_object()) fail("expected a JSON object", place, kDamaged);
@@ -89,6 +89,7 @@ std::string row_line(const Row& row) {
 
 std::vector<Row> read_rows(const Path& file, bool torn) {
   std::vector<Row> rows;
+  if (!std::filesystem::exists(file)) fail("the file is missing", file.string(), kRepeat);
   for_each_line(file, torn, [&](const Json& json, const std::string& place) {
     Row row;
     row.id = text_of(json, "id", place, true);

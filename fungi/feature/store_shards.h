@@ -37,10 +37,12 @@ struct Row {
   std::string id;
   int64_t label = -1;
   std::string class_name, key;
+  bool stale = false;  // StoreOptions::row_holds said no; not in the file
   bool operator==(const Row&) const = default;
 };
 std::string row_line(const Row& row);
-// torn: a last line without its end, as a power failure may leave it, is no line.
+// Error where it is not there. torn: a last line without its end, as a power failure may leave it,
+// is no line.
 std::vector<Row> read_rows(const Path& file, bool torn = false);
 
 struct FailedSample {
@@ -62,8 +64,13 @@ struct BlockFile {
 };
 BlockFile open_block(const Path& file);
 
-// Each row divided by its Euclidean norm, in f64; zero stays zero.
-void normalise_rows(View<float> rows);
+// Each row divided by its Euclidean norm, in f64; zero stays zero. The answer: the first row with a
+// value that is not finite, or the number of rows.
+size_t normalise_rows(View<float> rows);
+
+// What to do about a file of a shard that is missing or was cut.
+inline constexpr char kRepeat[] =
+    "repeat the command that wrote the store: it makes this shard again";
 
 // Whether all block files of this shard hold `rows` rows of the right type and width.
 bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, size_t rows);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
@@ -81,15 +82,11 @@ void StoreWriter::State::open() {
   }
   if (fs::exists(own_manifest)) {
     manifest = read_manifest(folder);
-    if (options.overwrite) {
-      if (!options.dry_run) store::empty_store(files, folder, manifest);
-      manifest = {};
+    if (options.overwrite || !manifest.planned) {  // before it is planned nothing could differ
+      replaced = std::exchange(manifest, {});
     } else {
-      if (manifest.planned) {  // before that it holds nothing that could differ
-        require_same(
-            manifest.spec, spec, folder.string(),
-            "repeat the settings of the store, choose another folder, or pass --overwrite");
-      }
+      require_same(manifest.spec, spec, folder.string(),
+                   "repeat the settings of the store, choose another folder, or pass --overwrite");
       if (const auto update = store::pending_commit(folder)) {
         if (options.dry_run) {
           fail("an interrupted rewrite has to be finished first", folder.string(),
@@ -98,22 +95,34 @@ void StoreWriter::State::open() {
         store::commit_update(files, folder, *update, manifest.spec);
         manifest = read_manifest(folder);
       }
-      if (!options.dry_run) {
-        store::remove_leftovers(files, folder, manifest.spec);
-        if (!manifest.planned) store::empty_store(files, folder, manifest);
-      }
+      if (!options.dry_run) store::remove_leftovers(files, folder, manifest.spec);
     }
   } else if (fs::exists(folder)) {
     require_free(folder);
     if (!options.dry_run) store::remove_leftovers(files, folder, spec);
   }
   arrays = manifest.state;
-  if (!manifest.planned) {
-    manifest = {};
-    manifest.spec = spec;
-    manifest.shard_size = options.shard_size;
-    files.write(folder / store::kManifest, to_json(manifest));
+}
+
+// The manifest comes first: a kill then leaves a store without rows, which the next run begins
+// again, whatever else is there.
+void StoreWriter::State::begin() {
+  if (replaced) {
+    store::remove_leftovers(files, folder, replaced->spec);
+    store::empty_store(files, folder, *replaced);
   }
+  StoreManifest empty;
+  empty.spec = spec;
+  empty.shard_size = options.shard_size;
+  files.write(folder / store::kManifest, to_json(empty));
+  if (!arrays.empty()) files.make_folder(folder / store::kState);
+  for (const StoreState& array : arrays) {
+    const std::string file = store::state_file(array.name);
+    files.write(folder / file, options.like.empty()
+                                   ? store::block_bytes(fresh.at(array.name), StoreType::float32)
+                                   : store::read_text(options.like / file));
+  }
+  fresh.clear();
 }
 
 void StoreWriter::State::take_over_state(const StoreManifest& other) {
@@ -126,11 +135,20 @@ void StoreWriter::State::take_over_state(const StoreManifest& other) {
     }
     if (manifest.planned) continue;
     store::read_state(options.like, wanted);  // throws when it is damaged
-    if (!options.dry_run) files.make_folder(folder / store::kState);
-    files.write(folder / store::state_file(wanted.name),
-                store::read_text(options.like / store::state_file(wanted.name)));
   }
   if (!manifest.planned) arrays = other.state;
+}
+
+StoreManifest followed_manifest(const fs::path& folder) {
+  std::error_code reason;
+  const fs::file_status found = fs::status(folder / store::kManifest, reason);
+  if (found.type() == fs::file_type::none)
+    fail(fmt::format("the store to follow cannot be looked at: {}", reason.message()),
+         folder.string(), "mend the permissions, or check the path");
+  if (!fs::is_regular_file(found))
+    fail("expected a feature store to follow, found no manifest.json", folder.string(),
+         "--like wants a folder that 'fungi extract' wrote");
+  return read_manifest(folder);
 }
 
 StoreWriter::StoreWriter(fs::path folder, StoreSpec spec, StoreOptions options)
@@ -146,15 +164,11 @@ StoreWriter::StoreWriter(fs::path folder, StoreSpec spec, StoreOptions options)
   StoreManifest followed;
   if (!s.options.like.empty()) {  // looked at first: a refusal must not leave an empty store behind
     const std::string place = s.options.like.string();
-    std::error_code ignored;  // what does not exist is no store, and another folder
-    if (!fs::is_regular_file(s.options.like / store::kManifest, ignored)) {
-      fail("expected a feature store to follow, found no manifest.json", place,
-           "--like wants a folder that 'fungi extract' wrote");
-    }
+    std::error_code ignored;  // what does not exist is another folder
     if (fs::equivalent(s.options.like, s.folder, ignored)) {
       fail("a store cannot follow itself", place, "write to another folder, or omit --like");
     }
-    followed = read_manifest(s.options.like);
+    followed = followed_manifest(s.options.like);
     require_same(followed.spec, s.spec, place, "repeat the settings of that store, or omit --like");
     if (!followed.planned) {
       fail("the store to be followed has no state yet", place, "finish its extraction first");
@@ -185,7 +199,10 @@ Matrix<float> StoreWriter::state(std::string_view name) const {
   if (array == nullptr) {
     fail(fmt::format("there is no state '{}'", name), state_->folder.string());
   }
-  return store::read_state(state_->folder, *array);
+  if (const auto put = state_->fresh.find(array->name); put != state_->fresh.end())
+    return put->second.copy();
+  const bool written = state_->manifest.planned || state_->options.like.empty();
+  return store::read_state(written ? state_->folder : state_->options.like, *array);
 }
 
 void StoreWriter::put_state(const std::string& name, View<const float> values) {
@@ -202,8 +219,9 @@ void StoreWriter::put_state(const std::string& name, View<const float> values) {
          s.options.like.empty() ? "a store keeps the state it began with: choose another folder"
                                 : "leave out what was given, or omit --like");
   }
-  if (!s.options.dry_run) s.files.make_folder(s.folder / store::kState);
-  s.files.write(s.folder / store::state_file(name), bytes);
+  Matrix<float>& kept =
+      s.fresh.insert_or_assign(name, Matrix<float>(values.rows, values.cols)).first->second;
+  for (size_t i = 0; i < values.rows; ++i) std::copy_n(values.row(i), values.cols, kept.row(i));
   std::erase_if(s.arrays, [&](const StoreState& old) { return old.name == name; });
   s.arrays.push_back(array);
   std::sort(s.arrays.begin(), s.arrays.end(),

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,17 @@ struct StoreSample {
 
 struct StoreOptions {
   size_t shard_size = 512;  // samples per shard: what a kill can cost, and how many files there are
-  bool overwrite = false;   // throw away what the folder holds and start again
+  bool overwrite = false;   // throw away what the folder holds, in plan(), and start again
   bool prune = false;       // drop rows whose samples have left the data set; otherwise an Error
   // What that Error advises.
   std::string prune_hint = "--prune drops them; or write to another folder";
   bool retry_failed = false;  // compute recorded failures again; otherwise they stay recorded
   bool dry_run = false;       // check everything and plan, but change nothing on disk
+  // For a store that is made of another one, whose rows may have changed under the same key:
+  // whether a stored row, told by its id and its first block, or a recorded failure still holds.
+  // What does not is computed again.
+  std::function<bool(const std::string& id, std::span<const float> first_block)> row_holds = {};
+  std::function<bool(const std::string& id, const std::string& reason)> failure_holds = {};
   // Another store: the same settings are required, its state is taken over, and its classes keep
   // their numbers; those that it lacks come after them.
   std::filesystem::path like = {};
@@ -68,8 +74,14 @@ struct StoreRows {
 struct StoreTotals {
   size_t samples = 0, rows = 0, failed = 0, missing = 0;  // missing: still to be computed
   bool complete = false;
+  size_t dropped = 0;  // rows of samples that have left the data set
 };
 
+// The manifest of a store that is to be followed (StoreOptions::like). Error where there is none,
+// or where it may not be read.
+StoreManifest followed_manifest(const std::filesystem::path& folder);
+
+// A folder that holds a store keeps it as it is until plan() has found nothing to refuse.
 class StoreWriter {
  public:
   // Errors: a folder that holds something else, other settings, another writer at work, a disk that
@@ -78,8 +90,8 @@ class StoreWriter {
   StoreWriter(StoreWriter&&) noexcept;
   ~StoreWriter();  // leaves the folder as it is; what was put stays
 
-  // State is fixed once plan() has run: a resumed store, or one made with `like`, has it from the
-  // start, and putting something else under the same name is then an Error.
+  // State is written by plan() and fixed from then on: a resumed store, or one made with `like`,
+  // has it from the start, and putting something else under the same name is then an Error.
   std::vector<std::string> state_names() const;
   bool has_state(std::string_view name) const;
   Matrix<float> state(std::string_view name) const;

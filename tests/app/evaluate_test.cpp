@@ -290,13 +290,13 @@ TEST_F(Evaluate, RowsThatAreNotFiniteAreNamed) {
   Matrix<float> values = NpyFile::open(folder_ / "bad/embedding-00000.npy").read();
   values(11, 3) = std::numeric_limits<float>::quiet_NaN();
   write_npy(folder_ / "bad/embedding-00000.npy", npy_array(values));
-  expect_refusal(run("linear", "good", "bad"), 1, "test rows: ");
-  expect_refusal(run("linear", "good", "good", "--validation " + at("bad")), 1,
-                 "validation rows: ");
+  const std::string part = "bad/embedding-00000.npy: the row of '11' holds a value that is not";
+  expect_refusal(run("linear", "good", "bad"), 1, part);
+  expect_refusal(run("linear", "good", "good", "--validation " + at("bad")), 1, part);
   for (const std::string verb : {"knn", "retrieve"})
     for (const std::string more : {"", " --exact-gradients"}) {
-      expect_refusal(run(verb, "good", "bad", more), 1, "queries: ");
-      expect_refusal(run(verb, "bad", "good", more), 1, "row 11");
+      expect_refusal(run(verb, "good", "bad", more), 1, part);
+      expect_refusal(run(verb, "bad", "good", more), 1, part);
     }
 }
 

@@ -254,6 +254,51 @@ TEST(ExtractTrouble, AnotherModelIsRefusedAndChangesNothing) {
   EXPECT_FALSE(fs::exists(folder / "new/manifest.json"));
 }
 
+TEST(ExtractTrouble, OverwriteThrowsNothingAwayBeforeARefusal) {
+  const test::TemporaryFolder folder;
+  write_pictures(folder / "data");
+  write(folder / "junk/a.jpg", "no picture");
+  const fs::path store = folder / "store", old = folder / "old";
+  ASSERT_EQ(run_fungi(command(folder / "data", store)).status, 0);
+  fs::copy(store, old, fs::copy_options::recursive);
+  const auto before = test::contents(store);
+  const auto refused = [&](const std::string& arguments, const std::string& reason) {
+    const Outcome o = run_fungi(arguments);
+    EXPECT_EQ(o.status, 1) << arguments;
+    EXPECT_NE(o.err.find(reason), std::string::npos) << o.err;
+    EXPECT_EQ(test::contents(store), before) << reason;
+  };
+  std::string list;
+  for (size_t i = 0; i < 100001; ++i) list += "data/" + std::to_string(i) + ".jpg\n";
+  write(folder / "list.txt", list);
+  std::string small = command(folder / "list.txt", store, "--overwrite");
+  refused(small.replace(small.find("--shard 4"), 9, "--shard 1"), "at most 100000");
+  refused("extract " + (folder / "junk").string() + " -m " + kGolden +
+              "timm_vit/model.safetensors --set heads=4 --objectives simclr:width=8,negatives=2 "
+              "--overwrite -o " +
+              store.string(),
+          "support samples could be used");
+  const fs::path state = old / "state/kl-head-weight.npy";
+  std::string bytes = test::read_text(state);
+  bytes.back() ^= 1;
+  write(state, bytes);
+  refused(command(folder / "data", store, "--overwrite --like " + old.string()), "checksum");
+  EXPECT_EQ(run_fungi(command(folder / "data", store, "--overwrite")).status, 0);
+}
+
+TEST(ExtractTrouble, FactorsBesideIbotAreRefusedWithTheReason) {
+  const test::TemporaryFolder folder;
+  write_pictures(folder / "data");
+  const Outcome o = run_fungi("extract " + (folder / "data").string() + " -m " + kGolden +
+                              "timm_vit/model.safetensors --set heads=4 --objectives kl ibot "
+                              "--keep-factors -o " +
+                              (folder / "store").string());
+  EXPECT_EQ(o.status, 1);
+  EXPECT_NE(o.err.find("'ibot', whose gradient comes from all patch tokens"), std::string::npos)
+      << o.err;
+  EXPECT_EQ(o.err.find("default layer"), std::string::npos) << o.err;
+}
+
 TEST(ExtractTrouble, ShardsAreSmallerWhereSamplesCostMore) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");

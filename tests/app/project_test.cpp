@@ -176,6 +176,88 @@ TEST(Project, KilledAtRandomMomentsEndsWithTheSameBytes) {
   EXPECT_EQ(test::contents(folder / "killed"), test::contents(folder / "whole"));
 }
 
+// What `fungi project --json` says.
+nlohmann::json projected(const fs::path& from, const fs::path& to, int status = 0) {
+  const Outcome run = run_fungi(project(from, to, "--projection-dim 9 --json"));
+  EXPECT_EQ(run.status, status) << run.err;
+  return nlohmann::json::parse(run.out);
+}
+
+TEST(Project, FollowsASourceWhosePicturesChangedUnderTheSameNames) {
+  const test::TemporaryFolder folder;
+  const std::string kl = "--objectives kl ";
+  write_idx(folder / "data", 10);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors", kl)).status, 0);
+  EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 10);
+  EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 0);
+  const fs::path images = folder / "data/train-images-idx3-ubyte";
+  std::string bytes = test::read_text(images);
+  for (size_t p = 0; p < 400; ++p) bytes[16 + 5 * 400 + p] ^= 85;  // the picture number 5
+  std::ofstream(images, std::ios::binary) << bytes;
+  ASSERT_EQ(
+      run_fungi(extract(folder / "data", folder / "kept", "--keep-factors --overwrite", kl)).status,
+      0);
+  EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 1);
+  ASSERT_EQ(projected(folder / "kept", folder / "fresh")["computed"], 10);
+  EXPECT_EQ(test::contents(folder / "p"), test::contents(folder / "fresh"));
+  write_idx(folder / "data", 14);  // number 5 is as it was
+  ASSERT_EQ(
+      run_fungi(extract(folder / "data", folder / "kept", "--keep-factors --overwrite", kl)).status,
+      0);
+  EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 5);
+}
+
+TEST(Project, FollowsASourceThatWasMendedOrPruned) {
+  const test::TemporaryFolder folder;
+  const std::string kl = "--objectives kl ", keep = "--keep-factors ";
+  const fs::path images = FUNGI_GOLDEN_DIR "/input/images";
+  fs::create_directory(folder / "data");
+  for (const char* name : {"filtered.png", "grey.jpg", "rgb8.png", "grey8.png", "exif_1.jpg"})
+    fs::copy(images / name, folder / "data" / name);
+  // Two failures of the size of a whole picture: nothing but the content tells that it was mended.
+  for (const char* name : {"bad.jpg", "worse.jpg"})
+    std::ofstream(folder / "data" / name) << std::string(fs::file_size(images / "grey.jpg"), 'x');
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", keep, kl)).status, 3);
+  EXPECT_EQ(projected(folder / "kept", folder / "p", 3)["failed"], 2);
+  const auto before = test::contents(folder / "p");
+  EXPECT_EQ(projected(folder / "kept", folder / "p", 3)["computed"], 0) << "as failed as before";
+  EXPECT_EQ(test::contents(folder / "p"), before);
+
+  fs::copy(images / "grey.jpg", folder / "data/bad.jpg", fs::copy_options::overwrite_existing);
+  ASSERT_EQ(
+      run_fungi(extract(folder / "data", folder / "kept", keep + "--retry-failed", kl)).status, 3);
+  const nlohmann::json mended = projected(folder / "kept", folder / "p", 3);
+  EXPECT_EQ(mended["rows"], 6);
+  EXPECT_EQ(mended["computed"], 1);
+  fs::remove(folder / "data/rgb8.png");
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", keep + "--prune", kl)).status, 3);
+  const nlohmann::json pruned = projected(folder / "kept", folder / "p", 3);
+  EXPECT_EQ(pruned["dropped"], 1);
+  EXPECT_EQ(pruned["computed"], 0);
+  ASSERT_EQ(projected(folder / "kept", folder / "fresh", 3)["rows"], 5);
+  EXPECT_EQ(test::contents(folder / "p"), test::contents(folder / "fresh"));
+}
+
+TEST(Project, ADamagedSourceDoesNotCostTheOldStore) {
+  const test::TemporaryFolder folder;
+  write_idx(folder / "data", 6);
+  ASSERT_EQ(
+      run_fungi(extract(folder / "data", folder / "kept", "--keep-factors", "--objectives kl "))
+          .status,
+      0);
+  projected(folder / "kept", folder / "p");
+  const auto before = test::contents(folder / "p");
+  for (const char* name : {"state/kl-head-weight.npy", "kl_factors_a-00001.npy",
+                           "kl_factors_b-00000.npy", "embedding-00001.npy"}) {
+    fs::rename(folder / "kept" / name, folder / "away");
+    const Outcome refused = run_fungi(project(folder / "kept", folder / "p", "--overwrite"));
+    fs::rename(folder / "away", folder / "kept" / name);
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_NE(refused.err.find(name), std::string::npos) << refused.err;
+    EXPECT_EQ(test::contents(folder / "p"), before) << name;
+  }
+}
+
 TEST(Project, ClearRefusals) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 4);

@@ -2,6 +2,9 @@
 // A whole run as a C++ user writes it: extractor, writer, extract_to_store(). It goes on with what
 // a store has, grows with its data set, and follows another store.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cerrno>
 
 #include "fungi/feature/reopen.h"
 #include "tests/feature/extractor_fixture.h"
@@ -98,6 +101,39 @@ TEST_F(ExtractRunTest, InMemoryAsInAStoreAndBrokenPicturesAreNoRows) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_EQ(failures[0].position, 3u);
   EXPECT_EQ(failures[0].reason, "the file is broken");
+}
+
+// A data set whose pictures cannot be read for want of something that is no fault of theirs.
+class Starved : public Pictures {
+ public:
+  Starved() : Pictures(6) {}
+  std::vector<uint8_t> read(size_t i) const override {
+    fail_reading("cannot open the file", EMFILE, id(i));
+  }
+};
+
+TEST_F(ExtractRunTest, RunningOutOfOpenFilesEndsTheRunAndIsNoFaultOfThePictures) {
+  EXPECT_ERROR("ulimit -n", run("s", Starved()));  // while negatives are looked for
+  ASSERT_TRUE(run("s", Pictures(3)).complete);
+  EXPECT_ERROR("ulimit -n", run("s", Starved()));  // while rows are computed
+  EXPECT_TRUE(run("s", Pictures(6)).complete);
+  EXPECT_EQ(Store::open(folder_ / "s").rows(), 6u) << "nothing was recorded as a bad picture";
+}
+
+TEST(ReadFileBytes, SaysWhenThereAreTooManyOpenFiles) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  bool exhausted = false;
+  try {
+    read_file_bytes("/proc/self/status");
+  } catch (const Exhausted&) {
+    exhausted = true;
+  }
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_TRUE(exhausted);
+  EXPECT_THROW(read_file_bytes("/nothing/here"), Error);
 }
 
 TEST_F(ExtractRunTest, StateOfTheUsersOwnIsNotIgnored) {

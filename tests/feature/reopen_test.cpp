@@ -141,6 +141,29 @@ TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
           [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["later"] = true; }); });
 }
 
+TEST(Reopen, AnotherMatrixIsToldByItsSum) {
+  Pool pool(1);
+  ExtractorOptions options;
+  options.objectives = {"kl"};
+  ExtractionRecord record =
+      record_of(options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
+  nlohmann::json settings = nlohmann::json::parse(record.manifest.spec.settings);
+  settings["projection"] = {{"kind", "matrix"}, {"rows", 3}, {"sha256", "00ff"}};
+  record.manifest.spec.settings = settings.dump();
+  const auto reopen = [&](size_t rows) {
+    ReopenOptions given;
+    given.projection_matrix = Matrix<float>(rows, 32 * 33);
+    Reopened(record, pool, std::move(given));
+  };
+  for (const size_t rows : {size_t{3}, size_t{4}}) {
+    EXPECT_ERROR("the matrix given is another one than that of store", reopen(rows));
+    EXPECT_ERROR("(--given)", reopen(rows));
+  }
+  settings["projection"]["sha256"] = 3;
+  record.manifest.spec.settings = settings.dump();
+  EXPECT_ERROR("settings do not say", reopen(3));
+}
+
 TEST(Reopen, TheLongestEndOfAPathThatIsAnIdNamesTheQuery) {
   const std::vector<std::string> ids{"a.jpg", "coat/a.jpg", "/abs/b.jpg", "./listed/c.jpg"};
   const KnowsId known = [&](std::string_view id) {

@@ -202,8 +202,10 @@ TEST(GradientSearch, NamesTheRowThatIsNotFinite) {
                 .knn(3, pool);
             ADD_FAILURE() << file << " " << side << " " << bad << " " << to_string(metric);
           } catch (const Error& e) {
-            EXPECT_EQ(e.place(), side) << file;
-            EXPECT_NE(e.message().find("row 8"), std::string::npos) << e.what();
+            // Blocks that are read as rows are named by file and id.
+            const bool rows = std::string(file).starts_with("embedding");
+            EXPECT_EQ(e.place(), rows ? path.string() : side) << file;
+            EXPECT_NE(e.message().find(rows ? "sample-8" : "row 8"), std::string::npos) << e.what();
           }
         }
         std::ofstream(path, std::ios::binary) << bytes;
