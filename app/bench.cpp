@@ -186,8 +186,8 @@ int run(const Arguments& args) {
                                                     fmt::join(args.objectives, "+"), m.views)
                            : backward ? "embedding and gradient of " + backbone.layer()->name()
                                       : "embedding alone";
-  fmt::print("{} ({}), {} threads, batches of {}, {}\n", args.model.model, backbone.kernel().name,
-             pool.threads(), batch, what);
+  fmt::print("{} ({}), {} threads, batches of {}, {}\n", shown(args.model.model),
+             backbone.kernel().name, pool.threads(), batch, what);
   fmt::print(
       "{:.2f} samples/s = {:.0f} GFLOP/s, {:.1f} % of the {:.0f} GFLOP/s measured here; peak "
       "memory {:.0f} MB; loaded in {:.2f} s\n",

@@ -122,7 +122,8 @@ BackboneOptions ModelOptions::backbone() const {
     const size_t equals = fact.find('=');
     if (equals == std::string::npos || equals == 0)
       fail(fmt::format("'{}' is not key=value", fact), "--set");
-    o.stated_facts[fact.substr(0, equals)] = fact.substr(equals + 1);
+    if (!o.stated_facts.emplace(fact.substr(0, equals), fact.substr(equals + 1)).second)
+      fail(fmt::format("'{}' is stated twice", fact.substr(0, equals)), "--set", "state it once");
   }
   return o;
 }

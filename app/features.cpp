@@ -140,9 +140,9 @@ void print_table(const std::vector<std::string>& head,
   auto line = [&](const std::vector<std::string>& cells) {
     for (size_t c = 0; c < cells.size(); ++c)
       if (c == 0)
-        fmt::print("{:<{}}", cells[c], width[c]);
+        fmt::print("{:<{}}", shown(cells[c]), width[c]);
       else
-        fmt::print("  {:>{}}", cells[c], width[c]);
+        fmt::print("  {:>{}}", shown(cells[c]), width[c]);
     fmt::print("\n");
   };
   line(head);

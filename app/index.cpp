@@ -66,8 +66,8 @@ int run(Arguments a) {
     print_json(out);
   } else {
     fmt::print(
-        "{}: {} index of {} rows, {} columns of {}{}, {}\nbuilt in {}, {}\n", a.out, a.kind, rows,
-        reduction.output_width(), reduction.features(), reduction.pca() ? " after PCA" : "",
+        "{}: {} index of {} rows, {} columns of {}{}, {}\nbuilt in {}, {}\n", shown(a.out), a.kind,
+        rows, reduction.output_width(), reduction.features(), reduction.pca() ? " after PCA" : "",
         a.metric,
         build_seconds < 10 ? fmt::format("{:.2f} s", build_seconds) : human_seconds(build_seconds),
         human_bytes(double(bytes)));

@@ -52,9 +52,9 @@ int run(const Arguments& args) {
     print_json(out);
     return kOk;
   }
-  fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", checkpoint.path(), "format",
+  fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", shown(checkpoint.path()), "format",
              checkpoint.format(), "tensors", checkpoint.tensors().size());
-  for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, value);
+  for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, shown(value));
   fmt::print("{:<18}blocks.{}.attn.proj ({} x {})\n", "default layer", a.depth - 1, a.width,
              a.attention_width() + (a.linear_bias ? 1 : 0));
   return kOk;

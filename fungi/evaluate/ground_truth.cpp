@@ -25,7 +25,7 @@ constexpr const char* kShape =
 std::string found(const Json& value) {
   constexpr size_t kMost = 60;
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  return text.size() <= kMost ? text : fmt::format("{:.{}}...", text, kMost);
 }
 
 // What a file may become: a pickle can name one list a thousand times, and each of its items

@@ -73,9 +73,9 @@ void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
   notes_.clear();
   const size_t samples = kept.rows / views_per_sample;
   if (samples < parameters_.negatives)
-    notes_.push_back(
-        fmt::format("negatives from {} training samples instead of {}: there are no more that can be read",
-                    samples, parameters_.negatives));
+    notes_.push_back(fmt::format(
+        "negatives from {} training samples instead of {}: there are no more that can be read",
+        samples, parameters_.negatives));
   Matrix<float> unit(kept.rows, kept.cols);
   normalise_rows(kept, unit);
   set_negatives(std::move(unit));
