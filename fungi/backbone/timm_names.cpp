@@ -138,12 +138,15 @@ void set_tokens(const NameReader& names, Architecture& a) {
 
 void set_family(const NameReader& names, const Origin& origin, Architecture& a) {
   if (a.family == "ast") return;
-  for (const char* word : {"rpn", "rope", "parallel"})  // the same tensors, run differently
-    if (origin.mentions(word))
+  // The same tensors, run differently; of a file's own name only what hardly means anything else.
+  const bool named = names.config_text("/architecture").has_value();
+  for (const char* word : {"rpn", "rope", "parallel"})
+    if (origin.mentions(word) && (named || std::string_view(word) != "parallel"))
       fail(fmt::format("'{}' in the name of the model or file: that is run in another way than a "
                        "plain ViT",
                        word),
-           names.checkpoint().path(), "`fungi models` lists what can be run");
+           names.checkpoint().path(),
+           named ? "`fungi models` lists what can be run" : "rename the file if it is a plain ViT");
   if (origin.mentions("siglip") && !names.stated("activation"))
     fail("SigLIP's towers have two activations, which nothing tells apart",
          names.checkpoint().path(),
