@@ -90,7 +90,7 @@ CLI::Option* MemoryOption::add_to(CLI::App& verb) {
       .add_option("--memory", bytes,
                   "Rows beyond this, e.g. 8GB, go to a scratch file in TMPDIR; 0 = a quarter of "
                   "the machine's")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->transform(CLI::Validator(size, ""))  // before the other
       ->type_name("SIZE")
       ->capture_default_str();
