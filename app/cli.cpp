@@ -80,7 +80,8 @@ void ThreadsOption::add_to(CLI::App& verb) {
 CLI::Option* MemoryOption::add_to(CLI::App& verb) {
   const auto size = [](std::string& text) -> std::string {
     const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    if (digits == 0)
+    const bool unit = text.find_first_of("0123456789.xX+-", digits) == std::string::npos;
+    if (digits == 0 || digits > 18 || !unit)
       return fmt::format("expected a size such as 8GB, found {}", text.empty() ? "nothing" : text);
     const size_t zeros = std::min(text.find_first_not_of('0'), digits - 1);
     text.erase(0, zeros);  // 010 is no octal 8

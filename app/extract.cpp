@@ -169,16 +169,13 @@ void print_failures(const Outcome& o) {
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }
 
-// "auto" follows the store that is continued or followed: it may come from another machine.
-std::optional<Precision> stored_precision(const ExtractArguments& a) {
-  for (const fs::path& folder : {fs::path(a.like), fs::path(a.overwrite ? "" : a.store)}) {
-    const fs::path manifest = folder / "manifest.json";
-    std::error_code ignored;  // what cannot be looked at is told when it is opened
-    if (folder.empty() || !fs::exists(manifest, ignored)) continue;
-    const StoreManifest m = parse_manifest(store::read_text(manifest), manifest.string());
-    if (m.planned) return parse_precision(m.spec.precision, manifest.string());
-  }
-  return {};
+// The manifest of a store that has begun; nothing where there is none.
+std::optional<StoreManifest> begun(const fs::path& folder) {
+  const fs::path file = folder / "manifest.json";
+  std::error_code ignored;  // what cannot be looked at is told when it is opened
+  if (folder.empty() || !fs::exists(file, ignored)) return {};
+  StoreManifest m = parse_manifest(store::read_text(file), file.string());
+  return m.planned ? std::optional(std::move(m)) : std::nullopt;
 }
 
 int run(const ExtractArguments& a) {
@@ -187,12 +184,17 @@ int run(const ExtractArguments& a) {
   Pool pool(a.model.threads.count());
   BackboneOptions options =
       backbone_for(objective_list(a.objectives), parse_preset(a.preset), a.model.backbone());
-  if (!options.precision) options.precision = stored_precision(a);
+  // "auto" follows the store that is continued or followed: it may come from another machine.
+  const auto followed = begun(a.like), own = begun(a.overwrite ? "" : a.store);
+  if (const auto& m = followed ? followed : own; m && !options.precision)
+    options.precision = parse_precision(m->spec.precision, a.store);
   const Backbone backbone = Backbone::open(a.model.model, options, pool);
   Extractor extractor(backbone, extractor_options(a), pool);
   StoreSpec spec = extractor.spec();
   spec.type = parse_store_type(a.storage);
-  StoreOptions store_options{.shard_size = a.shard ? a.shard : extractor.shard_size(),
+  // Another size would rewrite every shard that is there.
+  const size_t usual = own ? own->shard_size : extractor.shard_size();
+  StoreOptions store_options{.shard_size = a.shard ? a.shard : usual,
                              .overwrite = a.overwrite,
                              .prune = a.prune,
                              .retry_failed = a.retry || a.strict,

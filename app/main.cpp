@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -201,6 +202,7 @@ int main(int argc, char** argv) {
   using fungi::app::shown;
   int status = fungi::app::kError;
   fungi::app::occupy_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error of the write, with a message
   try {
     status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {

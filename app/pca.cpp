@@ -30,7 +30,9 @@ std::string file_name(const std::string& store) {
   return (path.has_filename() ? path : path.parent_path()).filename().string() + ".npy";
 }
 
-constexpr char kUnfinished[] = "unfinished";  // there while a folder is being written
+// There while a folder is being written. Not the name that an index has for it: neither may take
+// the other for its own.
+constexpr char kUnfinished[] = "unfinished-pca";
 
 // Files of an older PCA are replaced; any other is somebody's own. `vectors` are the files that
 // will be written; others of the older one would not fit the new one.
@@ -46,8 +48,9 @@ void require_free(const fs::path& out, const std::set<std::string>& vectors, boo
        it.increment(error)) {
     std::string name = it->path().filename().string();
     if (name.ends_with(".tmp")) name.resize(name.size() - 4);
-    const bool own = name == "features.json" || name == "store.json" || name == "pca.npz" ||
-                     name == "pca.npz.new" || name == kUnfinished;
+    const bool own = std::find(std::begin(kReductionFiles), std::end(kReductionFiles), name) !=
+                         std::end(kReductionFiles) ||
+                     name == kUnfinished;
     if (!older || !(own || name.ends_with(".npy")))
       fail(fmt::format("the folder holds other files than those of a PCA: '{}'",
                        it->path().filename().string()),

@@ -45,8 +45,8 @@ fs::path first_folder(const fs::path& in, std::initializer_list<const char*> nam
 }
 
 // Either what was found or the reason why not.
-std::optional<FoundData> look_into(const fs::path& folder, const PaperData& data,
-                                   std::string& reason) {
+std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperData& data,
+                                            std::string& reason) {
   FoundData found;
   if (data.retrieval) {
     found.train = found.test = first_folder(folder, {"jpg", "images"});
@@ -70,6 +70,19 @@ std::optional<FoundData> look_into(const fs::path& folder, const PaperData& data
   if (!found.train.empty() && !found.test.empty()) return found;
   reason =
       fmt::format("{} has no folder {}", folder.string(), found.train.empty() ? "train" : "test");
+  return {};
+}
+
+// What may not be looked at costs no other data set.
+std::optional<FoundData> look_into(const fs::path& folder, const PaperData& data,
+                                   std::string& reason) {
+  try {
+    return look_into_readable(folder, data, reason);
+  } catch (const fs::filesystem_error& e) {
+    reason = fmt::format("{}: {}", folder.string(), e.code().message());
+  } catch (const Error& e) {
+    reason = e.what();
+  }
   return {};
 }
 

@@ -2,9 +2,6 @@
 // Hugging Face's ViT, DINOv2 (with or without registers) and AST: one attention naming, three kinds
 // of norms and prefix tokens.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <set>
 
 #include "fungi/backbone/names.h"
 #include "fungi/checkpoint/tensor_type.h"
@@ -40,18 +37,11 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   if (!names.find_prefix("encoder.layer.0.attention.attention.query.weight",
                          "embeddings.cls_token"))
     return {};
-  // Others have these names, too, among them encoders of pictures with words (ViLT).
-  const std::set<std::string> known{"vit",
-                                    "deit",
-                                    "dinov2",
-                                    "dinov2_with_registers",
-                                    "vit_mae",
-                                    "vit_msn",
-                                    "audio-spectrogram-transformer"};
-  if (const auto type = names.config_text("/model_type"); type && !known.contains(*type))
-    fail(fmt::format("config.json says model_type {}, expected one of {}", printable(*type),
-                     fmt::join(known, ", ")),
-         checkpoint.path(), "`fungi models` lists what can be run");
+  // Encoders of pictures with words have these names, too.
+  if (const auto type = names.config_text("/model_type"); type == "vilt" || type == "flava")
+    fail(
+        fmt::format("config.json says model_type {}, which does not look at pictures alone", *type),
+        checkpoint.path(), "`fungi models` lists what can be run");
   const std::string patch = "embeddings.patch_embeddings.projection";
   const bool dinov2 = names.has("encoder.layer.0.norm1.weight"),
              swiglu = names.has("encoder.layer.0.mlp.weights_in.weight");

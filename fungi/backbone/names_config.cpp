@@ -34,7 +34,8 @@ const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
   const nlohmann::json* value = config_.get();
   // timm before 0.8 wrote what it now calls pretrained_cfg beside the architecture.
   constexpr std::string_view kTimm = "/pretrained_cfg";
-  if (pointer.starts_with(kTimm) && !value->contains("pretrained_cfg"))
+  if (pointer.starts_with(kTimm) && value->contains("architecture") &&
+      !value->contains("pretrained_cfg"))
     pointer.remove_prefix(kTimm.size());
   while (!pointer.empty() && value) {
     pointer.remove_prefix(1);  // the slash

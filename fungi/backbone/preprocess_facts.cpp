@@ -126,8 +126,11 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
   PreprocessFacts& p = a.preprocess;  // what is left out is ImageNet's, as timm has it
   for (const auto& [key, colours] : {std::pair("mean", &p.mean), std::pair("std", &p.deviation)}) {
     if (!has(key)) continue;
+    const bool list = has(fmt::format("{}/0", key).c_str());  // else one for all, as of audio
     for (size_t i = 0; i < 3; ++i) {
-      const auto value = names.config_number(fmt::format("/pretrained_cfg/{}/{}", key, i).c_str());
+      const std::string place = list ? fmt::format("/pretrained_cfg/{}/{}", key, i)
+                                     : fmt::format("/pretrained_cfg/{}", key);
+      const auto value = names.config_number(place.c_str());
       if (!value) refuse(key, "three numbers", "something else");
       (*colours)[i] = float(*value);
     }
@@ -136,10 +139,15 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
   const double crop = names.config_number("/pretrained_cfg/crop_pct").value_or(0.875);
   if (!(crop > 0.01 && crop <= 1)) refuse("crop_pct", "a number from 0.01 to 1", crop);
   p.resize = size_t(double(std::min(a.input_h, a.input_w)) / crop);
-  const auto mode = names.config_text("/pretrained_cfg/crop_mode").value_or("center");
+  const auto word = [&](const char* key, const char* otherwise) {
+    const std::string place = fmt::format("/pretrained_cfg/{}", key);
+    if (has(key) && !names.config_text(place.c_str())) refuse(key, "a word", "something else");
+    return names.config_text(place.c_str()).value_or(otherwise);
+  };
+  const std::string mode = word("crop_mode", "center");
   if (mode != "center" && mode != "squash") refuse("crop_mode", "center or squash", mode);
   p.squash = mode == "squash";
-  const auto filter = names.config_text("/pretrained_cfg/interpolation").value_or("bicubic");
+  const std::string filter = word("interpolation", "bicubic");
   if (filter != "bicubic" && filter != "bilinear")
     refuse("interpolation", "bicubic or bilinear", filter);
   p.bilinear = filter == "bilinear";

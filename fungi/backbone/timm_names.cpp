@@ -146,8 +146,9 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
                        "plain ViT",
                        word),
            names.checkpoint().path(),
-           named ? "`fungi models` lists what can be run" : "rename the file if it is a plain ViT");
-  if (origin.mentions("siglip") && !names.stated("activation"))
+           named ? "`fungi models` lists what can be run"
+                 : "a plain ViT? Rename the file, or state --set family=vit");
+  if (origin.mentions("siglip") && !names.stated("activation") && !config_activation(names))
     fail("SigLIP's towers have two activations, which nothing tells apart",
          names.checkpoint().path(),
          "state it: --set activation=gelu (SigLIP) or --set activation=gelu_tanh (SigLIP 2)");

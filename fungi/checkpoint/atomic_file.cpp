@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,8 +28,25 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
   if (there == Type::block || there == Type::character || there == Type::fifo ||
       there == Type::socket)
     fail("expected a file, found a device or pipe", target_, "write to a file");
-  number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (number_ < 0) give_up("be created");
+  // Two writers of one name would mix their bytes. (Where files cannot be locked there is no
+  // check.)
+  struct stat own {
+  }, named{};
+  const bool locked = ::flock(number_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  if (!locked || ::fstat(number_, &own) != 0 || ::stat(name_.c_str(), &named) != 0 ||
+      own.st_ino != named.st_ino || own.st_dev != named.st_dev) {
+    ::close(number_);  // the file is the other one's: it stays
+    fail("another program is writing this file", target_,
+         "wait for it to end, or write to another");
+  }
+  if (::ftruncate(number_, 0) != 0) {
+    const int reason = errno;
+    ::close(number_);
+    errno = reason;
+    give_up("be emptied");
+  }
 }
 
 AtomicFile::~AtomicFile() {

@@ -79,6 +79,7 @@ class Output {
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place_);
     file_ = H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (file_ < 0) {
+      std::remove(temporary_.c_str());
       fail("the file cannot be created", place_, "check the folder, its permissions and its space");
     }
   }
@@ -108,6 +109,7 @@ class Output {
         H5Acreate2(set, "unit_rows", H5T_STD_I8LE, scalar, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
         place_);
     check(H5Awrite(attribute, H5T_NATIVE_INT8, &flag), place_);
+    check(H5Dflush(set), place_);  // what waits in it would fail unseen when it is closed
   }
 
   void add_targets(const std::vector<int64_t>& labels) {
@@ -115,6 +117,7 @@ class Output {
     const Handle space = line(targets.size());
     const Handle set = dataset("targets", H5T_STD_U32LE, space);
     check(H5Dwrite(set, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets.data()), place_);
+    check(H5Dflush(set), place_);
   }
 
   void add_texts(const std::string& name, const std::vector<std::string>& texts) {
@@ -126,6 +129,7 @@ class Output {
     const Handle space = line(texts.size());
     const Handle set = dataset(name, type, space);
     check(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()), place_);
+    check(H5Dflush(set), place_);
   }
 
   fs::path finish() {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <numeric>
 
 #include "fungi/base/error.h"
@@ -75,6 +76,8 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       } catch (const Exhausted&) {
         throw;
       } catch (const Error&) {
+        return false;
+      } catch (const std::bad_alloc&) {  // a picture too large for the memory
         return false;
       }
     };

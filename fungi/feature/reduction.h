@@ -17,6 +17,10 @@
 
 namespace fungi {
 
+// What Reduction::save() may leave in a folder, also when it is killed.
+inline constexpr std::string_view kReductionFiles[] = {"features.json", "store.json", "pca.npz",
+                                                       "pca.npz.new"};
+
 // True when the folder holds a features.json of a Reduction.
 bool is_reduction(const std::filesystem::path& folder);
 

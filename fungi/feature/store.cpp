@@ -65,7 +65,9 @@ struct Store::State {
   store::BlockFile open_block(const StoreBlock& block, size_t position) const {
     const StoreShard& shard = manifest.shards[position];
     const fs::path path = file(store::block_file(block.name, shard.index));
-    if (!fs::exists(path)) fail("the file is missing", path.string(), store::kRepeat);
+    std::error_code unknown;  // then it cannot be opened, which says why
+    if (!fs::exists(path, unknown) && !unknown)
+      fail("the file is missing", path.string(), store::kRepeat);
     store::BlockFile opened = open_whole(path);
     const View<const float>& values = opened.values;
     if (values.rows != shard.rows || values.cols != block.width ||

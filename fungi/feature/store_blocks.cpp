@@ -83,7 +83,9 @@ bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, siz
 Matrix<float> read_state(const Path& folder, const StoreState& state) {
   constexpr char kHint[] = "restore this file, or write its folder again with --overwrite";
   const Path path = folder / state_file(state.name);
-  if (!std::filesystem::exists(path)) fail("the file is missing", path.string(), kHint);
+  std::error_code unknown;  // then it cannot be opened, which says why
+  if (!std::filesystem::exists(path, unknown) && !unknown)
+    fail("the file is missing", path.string(), kHint);
   const std::string checksum = fmt::format("{:016x}", fnv1a64(read_text(path)));
   if (checksum != state.checksum) {
     fail(fmt::format("expected the checksum {}, found {}: the file was changed", state.checksum,

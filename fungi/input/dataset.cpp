@@ -240,12 +240,6 @@ constexpr std::string_view kLabelNames[] = {"label", "class", "target", "categor
 bool is_path_name(std::string_view name) { return std::ranges::count(kPathNames, name) > 0; }
 bool is_label_name(std::string_view name) { return std::ranges::count(kLabelNames, name) > 0; }
 
-std::string label_key(const std::vector<std::string>& keys) {
-  const auto at =
-      std::ranges::find_if(keys, [](const auto& key) { return is_label_name(lower(key)); });
-  return at == keys.end() ? "" : *at;
-}
-
 std::string known_names() {
   return fmt::format("{} for the file, {} for the label", fmt::join(kPathNames, ", "),
                      fmt::join(kLabelNames, ", "));

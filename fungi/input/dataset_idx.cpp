@@ -24,8 +24,13 @@ class IdxDataset final : public RecordDataset {
              const DatasetOptions& options) {
     std::map<std::string, fs::path> named;
     for (const fs::path& path : files) {
-      // A plain and a zipped copy of one file are its pictures twice.
       const auto [twin, added] = named.emplace(prefix_of(unzipped_name(path)), path);
+      // torchvision leaves what it unpacked beside the plain file.
+      if (!added && unzipped_name(twin->second) == unzipped_name(path)) {
+        notes_.push_back(fmt::format("'{}' is left out: it is a copy of '{}'",
+                                     path.filename().string(), twin->second.filename().string()));
+        continue;
+      }
       if (!added)
         fail(fmt::format("expected one file of images called '{}', found '{}' and '{}'",
                          twin->first, twin->second.filename().string(), path.filename().string()),

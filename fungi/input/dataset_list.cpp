@@ -29,15 +29,19 @@ std::string trimmed(const std::string& text) {
 }
 
 // Cuts delimited text into rows of cells (RFC 4180 quoting; a delimiter of 0 keeps lines whole).
-// Blanks around a cell vanish unless they are quoted; so do empty lines. Lines end as on any
-// system: LF, CR LF (its second half ends an empty line), or CR alone.
+// Blanks around a cell vanish unless they are quoted; so do empty lines. Text behind a closing
+// quote, as captions have it, belongs to the cell. Lines end as on any system: LF, CR LF (its
+// second half ends an empty line), or CR alone.
 std::vector<std::vector<std::string>> split_cells(std::string_view text, char delimiter,
                                                   const std::string& place) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> row;
   std::string cell;
   bool quoted = false, was_quoted = false;
+  size_t closed = 0;  // length of a cell at its closing quote
   const auto end_cell = [&] {
+    if (was_quoted && cell.find_first_not_of(" \t", closed) == std::string::npos)
+      cell.resize(closed);
     row.push_back(delimiter && !was_quoted ? trimmed(cell) : std::move(cell));
     cell.clear();
     was_quoted = false;
@@ -58,17 +62,14 @@ std::vector<std::vector<std::string>> split_cells(std::string_view text, char de
         ++i;
       } else {
         quoted = false;
+        closed = cell.size();
       }
     } else if (c == '\n' || c == '\r') {
       end_row();
     } else if (delimiter && c == delimiter) {
       end_cell();
-    } else if (was_quoted) {  // between the closing quote and the end of the cell
-      if (c != ' ')
-        fail(fmt::format("row {}: expected nothing behind the quoted cell \"{}\", found more text",
-                         rows.size() + 1, cell),
-             place, "put quotes around the whole cell and double those inside");
-    } else if (c == '"' && delimiter && cell.find_first_not_of(' ') == std::string::npos) {
+    } else if (c == '"' && delimiter && !was_quoted &&
+               cell.find_first_not_of(' ') == std::string::npos) {
       cell.clear();
       quoted = was_quoted = true;
     } else {
@@ -156,8 +157,9 @@ std::vector<Row> parse_json_lines(std::string_view text, const std::string& plac
       if (is_path_name(lower(key)) && row.path.empty() && object[key].is_string())
         row.path = object[key].get<std::string>();
     }
-    if (const std::string key = label_key(keys); !key.empty() && !object[key].is_null()) {
+    for (const std::string& key : keys) {
       const auto& value = object[key];
+      if (!is_label_name(lower(key)) || value.is_null() || !row.label.empty()) continue;
       if (!value.is_string() && !value.is_number_integer())
         fail(fmt::format("line {}: expected a name or a whole number as '{}', found {}", number,
                          key, value.type_name()),

@@ -48,8 +48,5 @@ std::vector<std::string> number_labels(const std::vector<std::string>& texts,
 bool is_path_name(std::string_view name);
 bool is_label_name(std::string_view name);
 std::string known_names();  // all of them, for messages
-// The first of an object's keys, in the order of the text, that is a label's name in any case; ""
-// when none is.
-std::string label_key(const std::vector<std::string>& keys);
 
 }  // namespace fungi::dataset

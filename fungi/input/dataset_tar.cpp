@@ -25,7 +25,6 @@ std::string label_of_json(const std::vector<uint8_t>& bytes, const std::string& 
   for (const std::string& key : keys) {
     if (!is_label_name(lower(key))) continue;
     const auto& value = object[key];  // others, such as a tree of categories, are no label
-    if (value.is_null()) break;
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number_integer()) return value.dump();
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,6 +31,7 @@ class Album {
     try {
       picture = html::base64(thumbnail(data_.image(place_.at(id), decode_), side));
     } catch (const Error&) {
+    } catch (const std::bad_alloc&) {  // too large for the memory
     }
     return fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
                        html::escape(alt), picture);

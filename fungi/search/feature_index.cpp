@@ -21,9 +21,15 @@ constexpr std::string_view kUnfinished = "unfinished";  // there while a folder 
 
 // Everything a folder may hold, of every kind of index.
 constexpr std::string_view kFiles[] = {
-    kUnfinished, "index.json",  "vectors.npy", "links.npy",    "upper_start.npy", "upper.npy",
-    "entry.npy", "centres.npy", "offsets.npy", "numbers.npy",  "pca.npz",         "store.json",
-    "ids.npy",   "id_ends.npy", "labels.npy",  "features.json"};
+    kUnfinished, "index.json",  "vectors.npy", "links.npy",   "upper_start.npy",
+    "upper.npy", "entry.npy",   "centres.npy", "offsets.npy", "numbers.npy",
+    "ids.npy",   "id_ends.npy", "labels.npy"};
+
+bool is_own_file(const fs::path& name) {
+  return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles) ||
+         std::find(std::begin(kReductionFiles), std::end(kReductionFiles), name) !=
+             std::end(kReductionFiles);
+}
 
 // The name under which a file is known here; a killed write leaves it with an ending.
 fs::path own_name(const fs::path& file) {
@@ -44,9 +50,7 @@ void require_free(const fs::path& folder) {
   };
   for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path name = own_name(entry.path());
-    require(name == store::kState ||
-                std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles),
-            entry.path());
+    require(name == store::kState || is_own_file(name), entry.path());
   }
   if (!fs::is_directory(folder / store::kState)) return;
   for (const auto& entry : fs::directory_iterator(folder / store::kState))
@@ -60,6 +64,7 @@ store::Lock take_folder(const fs::path& folder) {
   store::Lock lock(folder / kUnfinished);
   for (const std::string_view file : kFiles)
     if (file != kUnfinished) fs::remove(folder / file);
+  for (const std::string_view file : kReductionFiles) fs::remove(folder / file);
   fs::remove_all(folder / store::kState);
   fs::create_directories(folder / store::kState);
   return lock;

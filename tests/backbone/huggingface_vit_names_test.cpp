@@ -62,11 +62,11 @@ TEST(VitNames, ActivationsHaveSeveralNames) {
   }
 }
 
-TEST(VitNames, TheModelTypeMustBeKnown) {
+TEST(VitNames, EncodersOfPicturesWithWordsAreRefused) {
   TinyCheckpoint c = test::tiny_vit(3, false, 16);
   c.config = {{"model_type", "vilt"}, {"num_attention_heads", 2}};
   EXPECT_NE(c.refusal().find("model_type vilt"), std::string::npos) << c.refusal();
-  c.config["model_type"] = "vit_msn";
+  c.config["model_type"] = "vision-encoder-decoder";
   EXPECT_EQ(c.refusal(), "");
 }
 

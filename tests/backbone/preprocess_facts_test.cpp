@@ -149,11 +149,15 @@ TEST(PreprocessFacts, WhatTimmsConfigLeavesOutIsImageNets) {
   p = transform({{"crop_pct", 1.0}, {"interpolation", "bilinear"}});
   EXPECT_TRUE(p.bilinear && p.resize == 224 && !p.assumed);
   EXPECT_EQ(p.mean, (Colours{0.485f, 0.456f, 0.406f}));
-  for (const nlohmann::json& wrong :
-       {nlohmann::json{.5, .5}, {.5, .5, .5, .5}, nlohmann::json(3)}) {
+  for (const nlohmann::json& wrong : {nlohmann::json{.5, .5}, {.5, .5, .5, .5}}) {
     c.config = {{"architecture", "vit"}, {"pretrained_cfg", {{"mean", wrong}}}};
     EXPECT_NE(c.refusal().find("three numbers"), std::string::npos) << c.refusal();
   }
+  EXPECT_EQ(transform({{"mean", 0.25}}).mean, (Colours{0.25f, 0.25f, 0.25f}));
+  c.config["pretrained_cfg"] = {{"interpolation", true}};
+  EXPECT_NE(c.refusal().find("interpolation"), std::string::npos) << c.refusal();
+  c.config = {{"model_type", "my"}, {"std", 0.02}};  // not timm's: another program's own words
+  EXPECT_TRUE(c.read().preprocess.assumed);
 }
 
 TEST(PreprocessFacts, EvaFollowsItsConfig) {

@@ -200,6 +200,13 @@ TEST_F(AtomicFile, ReplacesWhole) {
                   "cannot be created");
   std::filesystem::create_directory(folder_ / "b");
   EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "b", "x"); }), "found a folder");
+  {
+    const fungi::AtomicFile first(folder_ / "c");
+    EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "c", "x"); }),
+                    "another program is writing");
+  }
+  write_file_atomically(folder_ / "c", "x");
+  EXPECT_EQ(read_file(folder_ / "c"), "x");
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "pipe", "x"); }),
                   "found a device or pipe");
