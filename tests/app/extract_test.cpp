@@ -315,6 +315,13 @@ TEST(Extract, ClearRefusals) {
     EXPECT_EQ(o.status, 2) << option;
     EXPECT_NE(o.err.find("at least 0, found -1"), std::string::npos) << o.err;
   }
+  // A store keeps the size of its shards: another one would rewrite them all.
+  const std::string again = "extract " + (folder / "data").string() + kModel +
+                            "--objectives none -q -o " + (folder / "small").string();
+  ASSERT_EQ(run_fungi(again + " --shard 2").status, 0);
+  const auto shards = test::contents(folder / "small");
+  ASSERT_EQ(run_fungi(again).status, 0);
+  EXPECT_EQ(test::contents(folder / "small"), shards);
   // Nor is a leading zero the sign of an octal number.
   const auto store = folder / "decimal";
   ASSERT_EQ(run_fungi("extract " + (folder / "data").string() + kModel +

@@ -133,6 +133,7 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
     test::write_file(place / "unfinished", "");
     for (size_t i = 0; i < left; ++i) fs::copy_file(folder / "whole" / files[i], place / files[i]);
     if (left < files.size()) test::write_file(place / (files[left] + ".tmp"), "half");
+    if (left == 0) test::write_file(place / "pca.npz.new", "waiting for its name");
     EXPECT_ERROR("", FeatureIndex::open(place));
     built.save(place);
     EXPECT_EQ(FeatureIndex::open(place).id(3), store.ids()[3]);
