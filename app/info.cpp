@@ -115,10 +115,18 @@ Verb add_info(CLI::App& parent, CLI::App*& self) {
   return [a] {
     if (a->folder.empty()) return show_machine(a->json);
     std::error_code ignored;  // then it is no PCA
+    const auto holds = [&](const char* name) {
+      return std::filesystem::is_regular_file(std::filesystem::path(a->folder) / name, ignored);
+    };
+    const auto require_finished = [&](const char* mark) {
+      if (holds(mark))
+        fail("an index or PCA that is being written, or was when its program ended", a->folder,
+             "repeat the command that writes it");
+    };
+    require_finished("unfinished");
     if (is_index(a->folder)) return show_index(a->folder, a->json);
-    if (std::filesystem::is_regular_file(std::filesystem::path(a->folder) / "features.json",
-                                         ignored))
-      return show_pca(a->folder, a->json);
+    if (holds("features.json")) return show_pca(a->folder, a->json);
+    require_finished("unfinished-pca");
     const StoreInfo info = describe_store(a->folder);
     fmt::print("{}\n", a->json ? to_json(info) : to_text(info));
     return int(kOk);

@@ -41,7 +41,7 @@ fs::path own_name(const fs::path& file) {
 void require_free(const fs::path& folder) {
   if (!fs::exists(folder)) return;
   const bool ours = fs::is_empty(folder) || search::describes_index(folder / "index.json") ||
-                    fs::exists(folder / kUnfinished);
+                    (fs::exists(folder / kUnfinished) && fs::is_empty(folder / kUnfinished));
   const auto require = [&](bool known, const fs::path& file) {
     if (!ours || !known)
       fail(fmt::format("the folder holds other files than those of an index: {}",

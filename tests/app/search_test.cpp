@@ -294,6 +294,9 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
             1);
   EXPECT_EQ(test::read_text(folder_ / "reduced/pca.npz"), before.at("pca.npz"));
   EXPECT_EQ(run_fungi("info " + at("reduced")).status, 0);
+  fs::create_directory(folder_ / "killed");
+  std::ofstream{folder_ / "killed/unfinished"};
+  expect_refusal("info " + at("killed"), "repeat the command that writes it");
   EXPECT_EQ(
       run_fungi("pca " + at("train") + " " + at("test") + " --dim 3 -o " + at("reduced")).status,
       0);

@@ -146,6 +146,9 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   EXPECT_EQ(FeatureIndex::open(folder / "whole").id(3), store.ids()[3])
       << "a refused folder stays as it is";
   // Another program's index.json is no index of ours, and not all in our folders is.
+  fs::create_directories(folder / "novel");
+  test::write_file(folder / "novel/unfinished", "Chapter 1");
+  EXPECT_ERROR("unfinished", FeatureIndex::require_can_save(folder / "novel"));
   fs::create_directories(folder / "site/state");
   test::write_file(folder / "site/index.json", "{\"pages\": 3}");
   EXPECT_ERROR("index.json", FeatureIndex::require_can_save(folder / "site"));
