@@ -25,7 +25,7 @@ class IdxDataset final : public RecordDataset {
     std::map<std::string, fs::path> named;
     for (const fs::path& path : files) {
       const auto [twin, added] = named.emplace(prefix_of(unzipped_name(path)), path);
-      // torchvision leaves what it unpacked beside the plain file.
+      // torchvision leaves the archive beside what it unpacked.
       if (!added && unzipped_name(twin->second) == unzipped_name(path)) {
         notes_.push_back(fmt::format("'{}' is left out: it is a copy of '{}'",
                                      path.filename().string(), twin->second.filename().string()));

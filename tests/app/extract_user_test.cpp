@@ -73,6 +73,17 @@ TEST(ExtractUser, CtrlCWhileNegativesAreDrawn) {
   EXPECT_TRUE(contains(o.out, "0 computed now")) << o.out;
 }
 
+TEST(ExtractUser, AnIgnoredSignalStaysIgnored) {
+  const test::TemporaryFolder folder;
+  test::write_idx(folder / "data", 2560);
+  const Outcome o = run_fungi(
+      command(folder / "data", folder / "store", "--shard 16"),
+      "sh -c 'trap \"\" INT; \"$0\" \"$@\" & p=$!; for i in 1 2 3; do sleep 0.1; kill -INT "
+      "$p 2>/dev/null; done; wait $p'");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_FALSE(contains(o.err, "interrupted")) << o.err;
+}
+
 TEST(ExtractUser, LostOutputs) {
   const test::TemporaryFolder folder;
   test::write_idx(folder / "data", 5);
@@ -88,6 +99,12 @@ TEST(ExtractUser, LostOutputs) {
   }
   EXPECT_EQ(run_fungi("models --json", redirected(">/dev/full")).status, 1);
   EXPECT_EQ(run_fungi("no-such-verb", redirected("2>/dev/full")).status, 2);
+  // A file opened first would otherwise be stderr, and have the notes in it.
+  fs::remove_all(folder / "data");
+  copy_picture(folder / "data/a.jpg");
+  std::ofstream(folder / "data/b.jpg") << "broken: there is something to say";
+  EXPECT_EQ(run_fungi(command(folder / "data", folder / "b"), redirected("2>&-")).status, 3);
+  EXPECT_EQ(fs::file_size(folder / "b/.lock"), 0u);
 }
 
 TEST(ExtractUser, LikeGivesClassesTheSameNumbers) {

@@ -288,6 +288,11 @@ TEST(Extractor, APictureTooLargeForTheMemoryFailsAlone) {
     EXPECT_NE(f.reason.find("memory"), std::string::npos) << f.reason;
     EXPECT_NE(f.hint.find("--retry-failed"), std::string::npos) << f.hint;
   }
+  ExtractorOptions of_support;  // nor does it end the search for negatives
+  of_support.objectives = {"simclr:negatives=4,width=4"};
+  Extractor simclr(backbone, std::move(of_support), pool);
+  EXPECT_TRUE(simclr.fit(Huge()));
+  EXPECT_TRUE(simclr.ready());
 }
 
 TEST(Extractor, ShardsHoldFewerSamplesOfManyViewsOrWideRows) {
