@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
-#include "fungi/feature/export.h"
 #include "fungi/feature/store.h"
 #include "fungi/search/feature_index.h"
 
@@ -51,7 +50,8 @@ int show_machine(bool json) {
              fmt::join(supported, " "), table, to_string(precision));
   if (c.amx_refused)
     fmt::print(
-        "amx        the processor has it, the system does not grant it: Linux 5.16 is needed\n");
+        "amx        the processor has it, the system does not grant it: Linux 5.16 or newer is "
+        "needed, and a hypervisor or container that lets it through\n");
   return kOk;
 }
 

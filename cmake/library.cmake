@@ -15,7 +15,6 @@ find_package(LAPACK REQUIRED)
 find_library(LAPACKE_LIBRARY lapacke REQUIRED)
 
 file(GLOB FUNGI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*/*.cpp)
-file(GLOB FUNGI_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*.h ${PROJECT_SOURCE_DIR}/fungi/*/*.h)
 add_library(fungi ${FUNGI_SOURCES})
 add_library(fungi::fungi ALIAS fungi)
 target_compile_features(fungi PUBLIC cxx_std_20)
@@ -34,14 +33,3 @@ endif()
 
 # Plain loops over whole rows, worth the vectors that every processor has.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/feature/projection_dense.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
-
-# Kernel files are the only ones that see instruction-set flags; each holds one table and nothing else.
-set(FUNGI_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fno-exceptions)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/generic.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS}")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx2.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};-mavx2;-mfma;-mf16c")
-set(FUNGI_AVX512_FLAGS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx512.cpp PROPERTIES COMPILE_OPTIONS "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS}")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/avx512bf16.cpp PROPERTIES COMPILE_OPTIONS
-  "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS};-mavx512bf16")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/kernel/amx.cpp PROPERTIES COMPILE_OPTIONS
-  "${FUNGI_KERNEL_FLAGS};${FUNGI_AVX512_FLAGS};-mavx512bf16;-mamx-tile;-mamx-bf16")

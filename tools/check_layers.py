@@ -9,14 +9,14 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "base": "",
     "kernel": "base",
     "checkpoint": "base",
-    "input": "base kernel",
-    "view": "base kernel input",
+    "input": "base",
+    "view": "base input",
     "backbone": "base kernel checkpoint",
     "objective": "base kernel",
     "feature": "base kernel checkpoint input view backbone objective",
     "search": "base kernel checkpoint feature",
     "evaluate": "base kernel checkpoint feature search",
-    "report": "base kernel checkpoint input feature search evaluate",
+    "report": "base input feature search evaluate",
 }
 
 

@@ -77,7 +77,7 @@ kernel::Attention sample_attention(BlockContext& c, size_t i) {
     a.q_stride = a.k_stride = a.v_stride = s.qkv.stride();
   }
   a.bias = relative_bias(c, a.queries, a.tokens);
-  const size_t needed = c.kernel.attention_scratch(a.queries, a.tokens, a.head_dim);
+  const size_t needed = c.kernel.attention_scratch(a.tokens, a.head_dim);
   if (c.scratch.kernel.bytes() < needed) c.scratch.kernel = Buffer(needed);
   return a;
 }

@@ -17,6 +17,11 @@ void fail(std::string message, std::string place, std::string hint) {
   throw Error(std::move(message), std::move(place), std::move(hint));
 }
 
+void fail_not_finite(const char* what, size_t row) {
+  fail("expected finite numbers, found NaN or infinity in row " + std::to_string(row), what,
+       "remove the row or extract it again");
+}
+
 void assertion_failed(const char* expression, const char* file, int line) {
   throw std::logic_error(std::string(file) + ":" + std::to_string(line) +
                          ": internal promise broken: " + expression);

@@ -4,6 +4,7 @@
 // FUNGI_ASSERT.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <string>
 
@@ -27,6 +28,8 @@ class Error : public std::exception {
 };
 
 [[noreturn]] void fail(std::string message, std::string place = "", std::string hint = "");
+// A row of a matrix holds NaN or infinity. `what` names the matrix ("database", "features").
+[[noreturn]] void fail_not_finite(const char* what, size_t row);
 
 // Called by FUNGI_ASSERT; throws std::logic_error with the expression and its position.
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line);

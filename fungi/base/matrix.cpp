@@ -22,4 +22,17 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   std::memset(data_.get(), 0, bytes);
 }
 
+Matrix<float> gather(View<const float> matrix, std::span<const size_t> rows) {
+  Matrix<float> out(rows.size(), matrix.cols);
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(matrix.row(rows[i]), matrix.cols, out.row(i));
+  return out;
+}
+
+Matrix<float> copy_of(View<const float> matrix) {
+  Matrix<float> out(matrix.rows, matrix.cols);
+  for (size_t i = 0; i < matrix.rows; ++i) std::copy_n(matrix.row(i), matrix.cols, out.row(i));
+  return out;
+}
+
 }  // namespace fungi

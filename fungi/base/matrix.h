@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -120,5 +121,9 @@ class Matrix {
   Buffer buffer_;
   size_t rows_ = 0, cols_ = 0, stride_ = 0;
 };
+
+// Some rows of a matrix in the given order, and all of them; compact.
+Matrix<float> gather(View<const float> matrix, std::span<const size_t> rows);
+Matrix<float> copy_of(View<const float> matrix);
 
 }  // namespace fungi

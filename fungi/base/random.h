@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two sources of randomness, both without hidden state:
-//  * random_bits(seed, purpose, sample, index): counter-based, so order, batch, thread and rank
-//  cannot matter;
+//  * RandomStream(seed, purpose, sample).bits(index): counter-based, so order, batch, thread and
+//  rank cannot matter;
 //  * TorchRandom: the 32-bit Mersenne Twister as torch's CPU generator uses it, to repeat the
 //  references (SPEC 7.1).
 #pragma once

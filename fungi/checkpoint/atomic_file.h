@@ -14,8 +14,8 @@
 namespace fungi {
 
 // A file that grows under the name "<path>.tmp" and takes its own name in finish(). Without that it
-// vanishes again, and an older file at `path` is untouched. Error when `path` is a folder, a device
-// or a pipe.
+// vanishes again, and an older file at `path` is untouched. A symbolic link stays one: the file it
+// names is written. Error when `path` is a folder, a device or a pipe.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);

@@ -39,7 +39,9 @@ constexpr Lookalike kLookalikes[] = {
 std::string read_config(const fs::path& folder, const char* name) {
   const fs::path path = folder / name;
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return {};
+  if (!fs::is_regular_file(path, ignored)) return {};
+  if (fs::file_size(path, ignored) == 0)
+    fail("expected JSON, found an empty file", path.string(), "fetch it again, or move it away");
   const auto file = FileBytes::map(path);
   if (file->bytes().size() > kLongestConfig)
     fail(fmt::format("is {} bytes long; a config has at most {}", file->bytes().size(),

@@ -12,19 +12,13 @@
 #include <cstdint>
 #include <system_error>
 
+#include "fungi/base/descriptor.h"
 #include "fungi/base/error.h"
 
 namespace fungi {
 namespace {
 
 std::string reason() { return std::generic_category().message(errno); }
-
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 }  // namespace
 

@@ -13,7 +13,7 @@
 namespace fungi {
 namespace {
 
-constexpr size_t kMostDimensions = 64;
+constexpr const char* kWriteAgain = "write it again with numpy.save or numpy.savez";
 
 class DictReader {
  public:
@@ -46,8 +46,7 @@ class DictReader {
 
  private:
   [[noreturn]] void wrong(const std::string& why) const {
-    fail(fmt::format("its .npy header {}", why), place_,
-         "write it again with numpy.save or numpy.savez");
+    fail(fmt::format("its .npy header {}", why), place_, kWriteAgain);
   }
   char peek() {
     while (!text_.empty() &&
@@ -158,17 +157,17 @@ Strided NpyHeader::layout() const {
 }
 
 NpyHeader parse_npy_header(std::string_view start, size_t total, const std::string& place) {
-  constexpr const char* kAgain = "write it again with numpy.save or numpy.savez";
-  if (!start.starts_with("\x93NUMPY") || start.size() < 12) fail("is no .npy array", place, kAgain);
+  if (!start.starts_with("\x93NUMPY") || start.size() < 12)
+    fail("is no .npy array", place, kWriteAgain);
   const int version = start[6];
   if (version < 1 || version > 3)
-    fail(fmt::format("has .npy version {}; 1 to 3 can be read", version), place, kAgain);
+    fail(fmt::format("has .npy version {}; 1 to 3 can be read", version), place, kWriteAgain);
   const size_t width = version == 1 ? 2 : 4;
   uint32_t length = 0;
   std::memcpy(&length, start.data() + 8, width);
   if (length > kLongestNpyHeader - 12 || length > start.size() - 8 - width)
     fail(fmt::format("its .npy header should be {} bytes long, which cannot be", length), place,
-         kAgain);
+         kWriteAgain);
   NpyHeader header;
   DictReader(start.substr(8 + width, length), place).read(header);
   header.data_offset = 8 + width + length;

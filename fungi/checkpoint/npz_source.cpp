@@ -2,8 +2,8 @@
 // .npz as a checkpoint (AugReg and other JAX models): every array under its own name, slashes and
 // all.
 #include "fungi/checkpoint/npy_header.h"
-#include "fungi/checkpoint/pytorch_zip.h"
-#include "fungi/checkpoint/tensor_type.h"
+#include "fungi/checkpoint/source.h"
+#include "fungi/checkpoint/zip.h"
 
 namespace fungi {
 namespace {

@@ -17,14 +17,13 @@ namespace fungi {
 
 // What a global may mean here.
 enum class GlobalRole : uint8_t {
-  ordered_dict,       // called: a dict
-  script_class,       // a class of a TorchScript archive; its state is a dict of attributes
-  rebuild_tensor,     // (storage, offset, shape, strides, ...)
-  rebuild_typed,      // the same, and the element type as 7th argument
-  rebuild_parameter,  // (tensor, ...)
-  rebuild_subclass,   // (function, class, arguments, state)
-  pass_through,       // returns its first argument
-  storage_type,       // type in PickleGlobal::type
+  ordered_dict,      // called: a dict
+  script_class,      // a class of a TorchScript archive; its state is a dict of attributes
+  rebuild_tensor,    // (storage, offset, shape, strides, ...)
+  rebuild_typed,     // the same, and the element type as 7th argument
+  rebuild_subclass,  // (function, class, arguments, state)
+  pass_through,      // returns its first argument
+  storage_type,      // type in PickleGlobal::type
   element_type,
   harmless,  // known containers beside the weights; kept as opaque values
 };

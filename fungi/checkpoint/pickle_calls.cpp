@@ -10,10 +10,6 @@ namespace fungi {
 
 using Kind = PickleValue::Kind;
 
-namespace {
-constexpr size_t kMostDimensions = 64;
-}
-
 void PickleMachine::step_stack_global() {
   const uint32_t name = pop(), module = pop();
   if (pickle_[name].kind != Kind::text || pickle_[module].kind != Kind::text)
@@ -161,7 +157,6 @@ uint32_t PickleMachine::call(uint32_t function, const std::vector<uint32_t>& arg
     case GlobalRole::rebuild_tensor:
     case GlobalRole::rebuild_typed:
       return make_tensor(global, arguments);
-    case GlobalRole::rebuild_parameter:
     case GlobalRole::pass_through:
       if (arguments.empty()) broken("calls something without arguments");
       return arguments[0];

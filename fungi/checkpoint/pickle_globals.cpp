@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "fungi/checkpoint/pickle.h"
-#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
@@ -19,8 +18,8 @@ constexpr PickleGlobal kStructure[] = {
     {"torch._utils._rebuild_tensor", rebuild_tensor, {}},
     {"torch._utils._rebuild_tensor_v2", rebuild_tensor, {}},
     {"torch._utils._rebuild_tensor_v3", rebuild_typed, {}},
-    {"torch._utils._rebuild_parameter", rebuild_parameter, {}},
-    {"torch._utils._rebuild_parameter_with_state", rebuild_parameter, {}},
+    {"torch._utils._rebuild_parameter", pass_through, {}},
+    {"torch._utils._rebuild_parameter_with_state", pass_through, {}},
     {"torch._tensor._rebuild_from_type_v2", rebuild_subclass, {}},
     {"torch.Size", pass_through, {}},
     {"torch.jit._pickle.build_tensorlist", pass_through, {}},

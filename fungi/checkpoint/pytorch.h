@@ -13,6 +13,8 @@
 
 namespace fungi {
 
+inline constexpr size_t kLongestPickle = size_t{64} << 20;  // in bytes
+
 class PytorchSource : public Checkpoint::Source {
  public:
   void read(size_t index, float* out) const override;

@@ -19,8 +19,6 @@ constexpr std::string_view kMagicBytes =
     "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";                        // of protocol 2
 constexpr std::string_view kMagicDigits = "119547037146038801333356";  // of protocols 0 and 1
 constexpr int64_t kVersion = 1001;
-constexpr size_t kLongestPickle = size_t{64} << 20;
-constexpr const char* kFetchAgain = "the file is damaged or incomplete: fetch it again";
 
 class PytorchLegacySource : public PytorchSource {
  public:

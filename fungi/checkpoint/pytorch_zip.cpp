@@ -2,20 +2,16 @@
 // PyTorch files since 1.6, and TorchScript archives: a zip with <name>/data.pkl and one entry
 // <name>/data/<key> per storage. The code in a TorchScript archive is not looked at; its objects
 // are read as dicts of attributes.
-#include "fungi/checkpoint/pytorch_zip.h"
-
 #include <fmt/format.h>
 
 #include <mutex>
 
 #include "fungi/checkpoint/pytorch.h"
 #include "fungi/checkpoint/tensor_type.h"
+#include "fungi/checkpoint/zip.h"
 
 namespace fungi {
 namespace {
-
-constexpr size_t kLongestPickle = size_t{64} << 20;
-constexpr const char* kFetchAgain = "the file is damaged or incomplete: fetch it again";
 
 class PytorchZipSource : public PytorchSource {
  public:

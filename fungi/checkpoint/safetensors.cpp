@@ -18,8 +18,6 @@ namespace fungi {
 namespace {
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // the limit of the format's own library
-constexpr size_t kMostDimensions = 64;
-constexpr const char* kFetchAgain = "the file is damaged or incomplete: fetch it again";
 
 struct Entry {
   std::string name, type;

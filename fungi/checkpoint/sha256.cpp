@@ -3,15 +3,13 @@
 // faster).
 #include "fungi/checkpoint/sha256.h"
 
+#include <cpuid.h>
 #include <fmt/format.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
 
 namespace fungi {
 namespace {
@@ -52,8 +50,6 @@ void compress_plain(State& state, const std::byte* block, size_t blocks) {
     for (size_t i = 0; i < 8; ++i) state[i] += change[i];
   }
 }
-
-#if defined(__x86_64__)
 
 bool has_sha_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -96,13 +92,9 @@ __attribute__((target("sha,sse4.1"))) void compress_sha(State& state, const std:
   state = {low[3], low[2], high[3], high[2], low[1], low[0], high[1], high[0]};
 }
 
-#endif
-
-void compress(State& state, const std::byte* block, size_t blocks, [[maybe_unused]] bool portable) {
-#if defined(__x86_64__)
+void compress(State& state, const std::byte* block, size_t blocks, bool portable) {
   static const bool fast = has_sha_instructions();
   if (fast && !portable) return compress_sha(state, block, blocks);
-#endif
   compress_plain(state, block, blocks);
 }
 

@@ -15,6 +15,8 @@
 
 namespace fungi {
 
+class ZipArchive;
+
 using FilePointer = std::shared_ptr<const FileBytes>;
 
 struct Checkpoint::Source {
@@ -34,7 +36,8 @@ SourcePointer open_source(FilePointer file);
 
 SourcePointer open_safetensors(FilePointer file);
 SourcePointer open_pytorch_legacy(FilePointer file);
-SourcePointer open_zip(FilePointer file);    // .pth and .npz
+SourcePointer open_zip(FilePointer file);                                       // .pth and .npz
+SourcePointer open_npz(FilePointer file, std::unique_ptr<ZipArchive> archive);  // for open_zip
 SourcePointer open_index(FilePointer file);  // *.index.json: opens the shards that lie beside it
 
 // The one checkpoint inside a folder.

@@ -39,7 +39,7 @@ void check_bounds(const Strided& tensor, size_t stored, const std::string& place
   if (!last || *last >= stored)
     fail(fmt::format("shape {} at offset {} reaches beyond the {} elements that are stored",
                      shape_text(tensor.shape), tensor.offset, stored),
-         place, "the file is damaged or hostile: fetch it again from its author");
+         place, kHostile);
   if (count > std::max(stored, kMostRepeated))
     fail(fmt::format("shape {} repeats {} stored elements too often", shape_text(tensor.shape),
                      stored),

@@ -114,7 +114,7 @@ size_t checked_count(const std::vector<size_t>& shape, const std::string& place)
     const auto next = checked_multiply(bytes, std::max<size_t>(dimension, 1));
     if (!next)
       fail(fmt::format("shape {} has more elements than memory can hold", shape_text(shape)), place,
-           "the file is damaged or hostile: fetch it again from its author");
+           kHostile);
     bytes = *next;
   }
   return empty ? 0 : bytes / 8;

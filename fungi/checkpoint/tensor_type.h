@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types of files: which of them are floats, how they become f32, and sizes computed without
-// overflow. Used by every reader of this room.
+// overflow; limits and hints. Used by every reader of this room.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,13 @@
 #include "fungi/checkpoint/checkpoint.h"
 
 namespace fungi {
+
+inline constexpr size_t kMostDimensions = 64;
+
+// What to do about a file, for Error::hint.
+inline constexpr const char* kFetchAgain = "the file is damaged or incomplete: fetch it again";
+inline constexpr const char* kHostile =
+    "the file is damaged or hostile: fetch it again from its author";
 
 bool is_float(DType type);
 

@@ -20,8 +20,6 @@ constexpr size_t kMostBytes = size_t{64} << 30;  // of all entries together, unp
 constexpr size_t kBestDeflate = 1032;            // no deflate stream can grow by more
 constexpr size_t kMostGrowth = 1000;             // the whole archive against its file
 constexpr size_t kFreeBytes = size_t{1} << 20;   // small archives may grow by more
-constexpr const char* kFetchAgain = "the file is damaged or incomplete: fetch it again";
-constexpr const char* kHostile = "the file is damaged or hostile: fetch it again from its author";
 
 std::string text_of(zip_error_t* error) {
   std::string text = zip_error_strerror(error);

@@ -42,11 +42,4 @@ std::vector<int64_t> gather(Labels labels, const std::vector<size_t>& rows) {
   return out;
 }
 
-Matrix<float> gather(View<const float> matrix, const std::vector<size_t>& rows) {
-  Matrix<float> out(rows.size(), matrix.cols);
-  for (size_t i = 0; i < rows.size(); ++i)
-    std::copy_n(matrix.row(rows[i]), matrix.cols, out.row(i));
-  return out;
-}
-
 }  // namespace fungi

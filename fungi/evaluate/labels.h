@@ -27,7 +27,7 @@ Classes classes_of(Labels labels, const char* place = "labels");
 // Error unless there is one label per row.
 void check_label_count(Labels labels, size_t rows, const char* place = "labels");
 
+// As gather() of matrix.h.
 std::vector<int64_t> gather(Labels labels, const std::vector<size_t>& rows);
-Matrix<float> gather(View<const float> matrix, const std::vector<size_t>& rows);
 
 }  // namespace fungi

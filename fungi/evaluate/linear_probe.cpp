@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <numeric>
 
 #include "fungi/base/error.h"
@@ -21,11 +20,7 @@ void check(const LabelledRows& rows, size_t width, const char* what, Pool& pool)
   if (rows.features.cols != width)
     fail(fmt::format("expected width {} as in training, found {}", width, rows.features.cols), what,
          "");
-  const search::ExactKey exact(Metric::euclidean, width);
-  pool.parallel_for(rows.features.rows, 1024, [&](size_t begin, size_t end, unsigned) {
-    for (size_t i = begin; i < end; ++i)
-      if (!std::isfinite(exact.norm(rows.features.row(i)))) search::fail_not_finite(what, i);
-  });
+  search::require_finite(rows.features, what, pool);
 }
 
 // A fifth of the rows stands aside to choose the penalty.

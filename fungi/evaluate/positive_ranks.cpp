@@ -184,7 +184,7 @@ std::vector<std::vector<size_t>> positive_ranks(View<const float> database,
   pool.parallel_for(database.rows, 256, [&](size_t begin, size_t end, unsigned) {
     for (size_t j = begin; j < end; ++j) {
       norms[j] = exact.norm(database.row(j));
-      if (!std::isfinite(norms[j])) search::fail_not_finite("database", j);
+      if (!std::isfinite(norms[j])) fail_not_finite("database", j);
     }
   });
   std::vector<std::vector<size_t>> ranks(queries.rows);

@@ -105,7 +105,7 @@ RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const Fi
     fill(first, keys);
     pool.parallel_for(keys.rows(), 1, [&](size_t i, size_t, unsigned) {
       for (size_t j = 0; j < database_rows; ++j)
-        if (!std::isfinite(keys(i, j))) search::fail_not_finite("queries", first + i);
+        if (!std::isfinite(keys(i, j))) fail_not_finite("queries", first + i);
       PositiveRanks counted(checked(relevance[first + i], database_rows, first + i),
                             [&](uint32_t row) { return keys(i, row); });
       for (size_t j = 0; j < database_rows; ++j)

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
@@ -33,30 +32,12 @@ kernel::PackedMatrix pack_weights(const kernel::Kernel& table, const double* w, 
   return kernel::pack(table, rounded);
 }
 
-// out [rows, n] = rows · packedᵀ.
-void multiply(const kernel::Kernel& table, View<const float> rows,
-              const kernel::PackedMatrix& packed, float* out, size_t out_stride, Buffer& scratch) {
-  const size_t stride = round_up(packed.k, table.k_multiple);
-  Matrix<float> padded;
-  if (rows.stride % table.k_multiple != 0 || stride != packed.k) {
-    padded = Matrix<float>(rows.rows, stride);
-    for (size_t i = 0; i < rows.rows; ++i) std::copy_n(rows.row(i), packed.k, padded.row(i));
-    rows = View<const float>(padded.data(), rows.rows, packed.k, stride);
-  }
-  const size_t bytes = table.gemm_scratch(rows.rows, packed.n, packed.k);
-  if (scratch.bytes() < bytes) scratch = Buffer(bytes);
-  kernel::Epilogue epilogue;
-  epilogue.out = out;
-  epilogue.out_stride = out_stride;
-  table.gemm(rows.rows, rows.data, rows.stride, packed, epilogue, scratch.data());
-}
-
 }  // namespace
 
 struct SoftmaxRegression::State {
   State(View<const float> given, Labels labels, Pool& p)
       : pool(p),
-        table(kernel::kernel_for(best_isa(), Precision::f32)),
+        table(kernel::f32_kernel()),
         wide(eigen_kernel(best_isa())),
         classes(classes_of(labels)),
         rows(given) {
@@ -100,7 +81,8 @@ struct SoftmaxRegression::State {
     turned = Matrix<float>(n, d);
     pool.parallel_for(n, kBlock, [&](size_t begin, size_t end, unsigned) {
       Buffer scratch;
-      multiply(table, rows.slice(begin, end - begin), packed, turned.row(begin), d, scratch);
+      kernel::multiply(table, rows.slice(begin, end - begin), packed, nullptr,
+                       turned.view().slice(begin, end - begin), scratch);
     });
     rows = turned;
   }
@@ -119,7 +101,7 @@ struct SoftmaxRegression::State {
       std::vector<float> log_sum(kBlock);
       for (size_t b = blocks * g / groups; b < blocks * (g + 1) / groups; ++b) {
         const View<const float> x = block(b);
-        multiply(table, x, weights, scores.data(), c, scratch);
+        kernel::multiply(table, x, weights, nullptr, scores.view().slice(0, x.rows), scratch);
         for (size_t i = 0; i < x.rows; ++i) loss[g] -= scores(i, classes.index[b * kBlock + i]);
         table.softmax(x.rows, c, scores.data(), c, log_sum.data());
         for (size_t i = 0; i < x.rows; ++i) {
@@ -129,8 +111,8 @@ struct SoftmaxRegression::State {
         }
         kernel::PackedMatrix fresh;
         if (packed_rows.empty()) fresh = pack_block(b);
-        multiply(table, View<const float>(errors.data(), c, x.rows, kBlock),
-                 packed_rows.empty() ? fresh : packed_rows[b], part.data(), d, scratch);
+        kernel::multiply(table, {errors.data(), c, x.rows, kBlock},
+                         packed_rows.empty() ? fresh : packed_rows[b], nullptr, part, scratch);
         for (size_t i = 0; i < c * d; ++i) sums[g].data()[i] += part.data()[i];
       }
     });
@@ -263,16 +245,16 @@ std::vector<int64_t> predict(const SoftmaxModel& model, View<const float> rows, 
   if (rows.cols != model.weights.cols())
     fail(fmt::format("expected rows of width {}, found {}", model.weights.cols(), rows.cols),
          "features", "use the features the model was fitted on");
-  const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
+  const auto& table = kernel::f32_kernel();
   const kernel::PackedMatrix packed = pack_weights(table, model.weights.data(), c, rows.cols);
   const search::ExactKey exact(Metric::euclidean, rows.cols);
   std::vector<int64_t> out(rows.rows);
   pool.parallel_for(rows.rows, kBlock, [&](size_t begin, size_t end, unsigned) {
     for (size_t i = begin; i < end; ++i)
-      if (!std::isfinite(exact.norm(rows.row(i)))) search::fail_not_finite("features", i);
+      if (!std::isfinite(exact.norm(rows.row(i)))) fail_not_finite("features", i);
     Matrix<float> scores(end - begin, c);
     Buffer scratch;
-    multiply(table, rows.slice(begin, end - begin), packed, scores.data(), c, scratch);
+    kernel::multiply(table, rows.slice(begin, end - begin), packed, nullptr, scores, scratch);
     for (size_t i = begin; i < end; ++i) {
       const float* row = scores.row(i - begin);
       out[i] = model.labels[size_t(std::max_element(row, row + c) - row)];

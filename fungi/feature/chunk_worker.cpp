@@ -113,10 +113,9 @@ Matrix<float> ChunkWorker::embed_request(std::span<const PreparedSample> samples
   return out;
 }
 
-// Loss and gradient of one sample under one objective; the gradient is scattered into d_pooled_ and
-// d_tokens_.
-double ChunkWorker::objective_gradient(const ScheduledObjective& o,
-                                       std::span<const PreparedSample> samples, size_t sample) {
+// The gradient of one sample under one objective, scattered into d_pooled_ and d_tokens_.
+void ChunkWorker::objective_gradient(const ScheduledObjective& o,
+                                     std::span<const PreparedSample> samples, size_t sample) {
   const Stages::Scope scope(workspace_.stages, "objective");
   step_ = "objective";
   const Architecture& a = backbone_.architecture();
@@ -140,8 +139,8 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o,
     std::copy_n(tokens_.row(row * t), t * a.width, tokens.row(v * t));
     if (!all_masks_.empty()) std::copy_n(all_masks_.row(row), t, masked.data() + v * t);
   });
-  const double loss = o.objective->loss_and_gradient(
-      {pooled, tokens, wants_tokens ? masked.data() : nullptr}, {d_pooled, d_tokens});
+  o.objective->loss_and_gradient({pooled, tokens, wants_tokens ? masked.data() : nullptr},
+                                 {d_pooled, d_tokens});
   const auto add = [](const float* from, size_t count, float* to) {
     std::transform(from, from + count, to, to, std::plus<>());
   };
@@ -150,7 +149,6 @@ double ChunkWorker::objective_gradient(const ScheduledObjective& o,
     add(d_pooled.row(v), d, d_pooled_[r].row(i));
     if (wants_tokens) add(d_tokens.row(v * t), t * a.width, d_tokens_[r].row(i * t));
   });
-  return loss;
 }
 
 // From the gradients at the embeddings of one request to factors of the layer, appended per sample.

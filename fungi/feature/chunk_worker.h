@@ -71,8 +71,8 @@ class ChunkWorker {
   template <class Done>
   void forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
                     const Done& done);
-  double objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
-                            size_t sample);
+  void objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
+                          size_t sample);
   void backward_request(std::span<const PreparedSample> samples, size_t request,
                         std::vector<SampleFactors>& factors);
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
+#include "fungi/feature/bfloat16.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
@@ -25,15 +25,8 @@ constexpr size_t kMirror = 64;      // rows and columns of the scatter mirrored 
 
 // Two bf16 numbers that together hold 16 bits of x; both as floats.
 std::pair<float, float> split(float x) {
-  const auto round = [](float v) {
-    uint32_t bits;
-    std::memcpy(&bits, &v, 4);
-    bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
-    std::memcpy(&v, &bits, 4);
-    return v;
-  };
-  const float high = round(x);
-  return {high, round(x - high)};
+  const float high = rounded_to_bfloat16(x);
+  return {high, rounded_to_bfloat16(x - high)};
 }
 
 // Columns of a few rows as both operands of a product of bf16.
@@ -137,9 +130,7 @@ std::vector<double> Covariance::take_panels(View<const float> block, Pool& pool)
       }
   });
   const size_t row = *std::min_element(bad.begin(), bad.end());
-  if (row < block.rows)
-    fail(fmt::format("expected finite numbers, found NaN or infinity in row {}", taken_ + row),
-         "features", "remove the row or extract it again");
+  if (row < block.rows) fail_not_finite("features", taken_ + row);
   return sums;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of columns for one instruction set; the flags are set in cmake/search_isa.cmake.
+// The products of columns for one instruction set; the flags are set in cmake/isa.cmake.
 #include "fungi/feature/covariance_kernel.h"
 
 namespace fungi {
@@ -11,7 +11,6 @@ constexpr size_t kLanes = 8, kRows = 4;
 
 }  // namespace
 
-extern const CovarianceKernel kCovarianceAvx2;
 const CovarianceKernel kCovarianceAvx2 = table;
 
 }  // namespace fungi

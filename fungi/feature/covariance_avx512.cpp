@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of columns for one instruction set; the flags are set in cmake/search_isa.cmake.
+// The products of columns for one instruction set; the flags are set in cmake/isa.cmake.
 #include "fungi/feature/covariance_kernel.h"
 
 namespace fungi {
@@ -11,7 +11,6 @@ constexpr size_t kLanes = 16, kRows = 8;
 
 }  // namespace
 
-extern const CovarianceKernel kCovarianceAvx512;
 const CovarianceKernel kCovarianceAvx512 = table;
 
 }  // namespace fungi

@@ -23,4 +23,6 @@ struct CovarianceKernel {
 
 const CovarianceKernel& covariance_kernel(Isa isa);
 
+extern const CovarianceKernel kCovarianceGeneric, kCovarianceAvx2, kCovarianceAvx512;
+
 }  // namespace fungi

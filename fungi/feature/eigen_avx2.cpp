@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The f64 loops of the eigen-solver for one instruction set; the flags are set in
-// cmake/search_isa.cmake.
+// cmake/isa.cmake.
 #include "fungi/feature/eigen_kernel.h"
 
 namespace fungi {
@@ -12,7 +12,6 @@ constexpr size_t kLanes = 4, kTileRows = 4;
 
 }  // namespace
 
-extern const EigenKernel kEigenAvx2;
 const EigenKernel kEigenAvx2 = table;
 
 }  // namespace fungi

@@ -43,4 +43,6 @@ constexpr size_t kBandPadding = 8;  // a register, at least
 
 const EigenKernel& eigen_kernel(Isa isa);
 
+extern const EigenKernel kEigenGeneric, kEigenAvx2, kEigenAvx512;
+
 }  // namespace fungi

@@ -102,8 +102,7 @@ void PcaFit::fit_gram(Pca& pca, size_t dim, Pool& pool) {
       if (!std::isfinite(sum)) {
         size_t row = 0;
         while (row + 1 < n && std::isfinite(kept_[row * width_ + c])) ++row;
-        fail(fmt::format("expected finite numbers, found NaN or infinity in row {}", row),
-             "features", "remove the row or extract it again");
+        fail_not_finite("features", row);
       }
       const double mean = sum / double(n);
       pca.mean_[c] = float(mean);
@@ -160,7 +159,7 @@ void Pca::transform(View<const float> rows, View<float> out, Pool& pool) const {
     for (size_t i = 0; i < rows.rows; ++i) std::copy_n(rows.row(i), width_, out.row(i));
     return;
   }
-  const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
+  const auto& table = kernel::f32_kernel();
   const kernel::PackedMatrix packed = kernel::pack(table, components_);
   const size_t stride = round_up(width_, table.k_multiple);
   pool.parallel_for(rows.rows, kRowBlock, [&](size_t begin, size_t end, unsigned) {
@@ -171,9 +170,7 @@ void Pca::transform(View<const float> rows, View<float> out, Pool& pool) const {
         centred(i - begin, c) = rows(i, c) - mean_[c];
         check += rows(i, c) * 0.0f;
       }
-      if (check != 0)
-        fail(fmt::format("expected finite numbers, found NaN or infinity in row {}", i), "features",
-             "remove the row or extract it again");
+      if (check != 0) fail_not_finite("features", i);
     }
     Buffer scratch(table.gemm_scratch(end - begin, packed.n, width_));
     kernel::Epilogue epilogue;

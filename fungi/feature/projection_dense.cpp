@@ -4,9 +4,9 @@
 // their product is added up in f64. The stretches depend on the layer's shape only, so the order of
 // the sums does too.
 #include <algorithm>
-#include <bit>
 #include <limits>
 
+#include "fungi/feature/bfloat16.h"
 #include "fungi/feature/projection_gradient.h"
 #include "fungi/feature/projection_kinds.h"
 #include "fungi/feature/projection_rows.h"
@@ -18,12 +18,6 @@ constexpr size_t kSamples = 64;    // per pass over R
 constexpr size_t kPanelRows = 16;  // of M; a multiple of 8 keeps stretches of R on whole bytes
 constexpr size_t kStretch = 2048;  // entries of vec(M) per product, at most
 constexpr size_t kRowBlock = 32;   // rows of R expanded at a time; with kStretch they stay in L2
-
-// The upper half of a float, rounded to nearest even, as a float.
-float bfloat16_part(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
-}
 
 class DenseProjection final : public Projection {
  public:
@@ -89,7 +83,7 @@ class DenseProjection final : public Projection {
   size_t columns(const Piece& piece) const { return piece.samples * (split_entries() ? 2 : 1); }
   static void split_row(size_t length, float* high, float* low) {
     for (size_t j = 0; j < length; ++j) {
-      const float rounded = bfloat16_part(high[j]);
+      const float rounded = rounded_to_bfloat16(high[j]);
       low[j] = high[j] - rounded;
       high[j] = rounded;
     }

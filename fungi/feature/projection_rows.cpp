@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include "fungi/base/random.h"
+#include "fungi/feature/bfloat16.h"
 
 namespace fungi {
 namespace {
@@ -17,12 +18,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "bits are read through bytes");
 
 using kernel::bfloat16;
-
-bfloat16 to_bfloat16(float value) {  // to nearest, ties to even
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return {static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
-}
-float to_float(bfloat16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
 
 // ±1 for each bit of a byte, lowest first: eight entries by one copy.
 template <class T>

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -100,6 +101,10 @@ class TarReader {
 
   void check(int status) const {
     if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
+    // Not the archive's fault, so no sample may be recorded as bad.
+    const int code = archive_errno(archive_.get());
+    if (code == EMFILE || code == ENFILE || code == ENOMEM)
+      fail_reading("cannot read the archive", code, file_);
     const char* reason = archive_error_string(archive_.get());
     fail(fmt::format("cannot read the archive: {}", reason ? reason : "unknown reason"),
          file_.string(), "check it with 'tar -tf'");

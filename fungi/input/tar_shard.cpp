@@ -6,6 +6,8 @@
 
 #include <system_error>
 
+#include "fungi/base/descriptor.h"
+
 namespace fungi::dataset {
 
 void Shard::add(const Member& member) {
@@ -17,19 +19,14 @@ std::vector<uint8_t> Shard::read_at(const Member& member) const {
   const auto failed = [&](const std::string& why) {
     fail(fmt::format("cannot read the archive: {}", why), file_.string());
   };
-  struct Descriptor {
-    int fd;
-    ~Descriptor() {
-      if (fd >= 0) ::close(fd);
-    }
-  } file{::open(file_.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) fail_reading("cannot read the archive", errno, file_);
+  const Descriptor file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.number < 0) fail_reading("cannot read the archive", errno, file_);
   if (!fits(member.offset, member.size, size_of_file(file_)))
     failed("it is shorter than its headers say");
   std::vector<uint8_t> bytes(member.size);
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t got =
-        ::pread(file.fd, bytes.data() + at, bytes.size() - at, off_t(member.offset + at));
+        ::pread(file.number, bytes.data() + at, bytes.size() - at, off_t(member.offset + at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_reading("cannot read the archive", errno, file_);
     if (got == 0) failed("it has become shorter since it was indexed");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kGradientBlock = 2 * kQueryBlock;
 
-inline size_t attention_scratch(size_t, size_t tokens, size_t head_dim) noexcept {
+inline size_t attention_scratch(size_t tokens, size_t head_dim) noexcept {
   const size_t t = padded(tokens, kPanel), d = padded(head_dim, kPanel), q = kGradientBlock;
   return (5 * t * d + 2 * q * t + t * q + 4 * q * d) * sizeof(float);
 }

@@ -32,9 +32,9 @@ struct TileAttention {
   }
 };
 
-inline size_t tile_attention_scratch(size_t queries, size_t tokens, size_t head_dim) noexcept {
+inline size_t tile_attention_scratch(size_t tokens, size_t head_dim) noexcept {
   return larger(TileAttention(tokens, head_dim, nullptr).bytes,
-                attention_scratch(queries, tokens, head_dim));
+                attention_scratch(tokens, head_dim));
 }
 
 // Panels of 32 tokens, k = the head's columns: pairs of neighbouring columns of one row are what a

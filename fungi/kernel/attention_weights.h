@@ -9,14 +9,13 @@
 namespace fungi::kernel {
 namespace {
 
-// Logits of one query in place: scale · (q·k) + bias + mask. Returns the largest, lane by lane.
+// Logits of one query in place: scale · (q·k) + bias. Returns the largest, lane by lane.
 FUNGI_INLINE Floats finish_logits(const Attention& a, size_t head, size_t query, float* row) {
   const float* bias = a.bias ? a.bias + (head * a.queries + query) * a.tokens : nullptr;
   Floats peak = all(-__builtin_inff());
   for_each_vector(a.tokens, [&](size_t j, size_t count) FUNGI_FORCE {
     Floats s = load(row + j, count) * a.scale;
     if (bias) s += load(bias + j, count);
-    if (a.mask) s += load(a.mask + j, count);
     store(row + j, count, s);
     peak = max(load(row + j, count, -__builtin_inff()), peak);
   });
@@ -25,7 +24,7 @@ FUNGI_INLINE Floats finish_logits(const Attention& a, size_t head, size_t query,
 
 // Whether the logits are finished by a factor alone, which the exponential takes in passing: after
 // the largest is subtracted, which is exact for those near it however large all of them are.
-FUNGI_INLINE bool scaled_only(const Attention& a) { return !a.bias && !a.mask && a.scale > 0; }
+FUNGI_INLINE bool scaled_only(const Attention& a) { return !a.bias && a.scale > 0; }
 
 // Weights of queries [first, first + count) over their logits, in elements' values but as floats.
 template <class E>
@@ -80,18 +79,18 @@ FUNGI_INLINE void weigh(const Attention& a, size_t head, size_t first, size_t co
       const Floats top = all(peak[i]);
       Floats total{};
       size_t j = 0;
+      const auto weight = [&](Floats x) FUNGI_FORCE { return quick_exp2((x - top) * scale); };
       const auto keep = [&](Floats low, Floats high) FUNGI_FORCE {
-        const Floats pairs =
-            narrow(quick_exp2((low - top) * scale), quick_exp2((high - top) * scale));
+        const Floats pairs = narrow(low, high);
         __builtin_memcpy(out + j, &pairs, sizeof pairs);
         total = dot_pairs(pairs, ones, total);
       };
       for (; j + kPairLanes <= a.tokens; j += kPairLanes)
-        keep(load(row + j), load(row + j + kLanes));
+        keep(weight(load(row + j)), weight(load(row + j + kLanes)));
       if (const size_t rest = a.tokens - j; rest > kLanes)
-        keep(load(row + j), load(row + j + kLanes, rest - kLanes, kNever));
+        keep(weight(load(row + j)), weight(load(row + j + kLanes, rest - kLanes, kNever)));
       else if (rest > 0)
-        keep(load(row + j, rest, kNever), all(kNever));
+        keep(weight(load(row + j, rest, kNever)), Floats{});
       register_of[i] = total;
       between(begin + i);
     }

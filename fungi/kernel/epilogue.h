@@ -44,6 +44,40 @@ struct Outlet {
       if (elements) store_elements(elements + i * element_stride + j, count, y);
     });
   }
+
+  // Rows [first, last) of two whole registers each. Nearly every product ends in a bias and then
+  // either elements, or a residual and f32: for these the same operations, with all that the rows
+  // share in registers. take() reads it again after every store, which might have changed it, and
+  // between tiles there is no time for that.
+  template <Activation A>
+  FUNGI_INLINE void take_rows(size_t first, size_t last, const float* sums) const {
+    constexpr size_t kWidth = 2 * kLanes;
+    const bool common = bias && !pre && !scale;
+    if (common && elements && !residual && !out) {
+      const Floats low = load(bias), high = load(bias + kLanes);
+      const size_t stride = element_stride;
+      E* to = elements + first * stride;
+      for (size_t i = first; i < last; ++i, to += stride) {
+        const float* row = sums + i * kWidth;
+        store_elements(to, kLanes, activated<A, sizeof(E) == 2>(load(row) + low));
+        store_elements(to + kLanes, kLanes,
+                       activated<A, sizeof(E) == 2>(load(row + kLanes) + high));
+      }
+    } else if (common && !elements && residual && out) {
+      const Floats low = load(bias), high = load(bias + kLanes);
+      const size_t stride = out_stride, other = residual_stride;
+      const float* add = residual + first * other;
+      float* to = out + first * stride;
+      for (size_t i = first; i < last; ++i, to += stride, add += other) {
+        const float* row = sums + i * kWidth;
+        store(to, activated<A, sizeof(E) == 2>(load(row) + low) + load(add));
+        store(to + kLanes,
+              activated<A, sizeof(E) == 2>(load(row + kLanes) + high) + load(add + kLanes));
+      }
+    } else {
+      for (size_t i = first; i < last; ++i) take<A>(i, kWidth, sums + i * kWidth);
+    }
+  }
 };
 
 }  // namespace

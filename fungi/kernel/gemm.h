@@ -51,9 +51,6 @@ size_t packed_bytes(size_t n, size_t k) noexcept {
 }
 
 // One step of a panel from a block of rows of Wᵀ; see micro_kernel.h for the order of the halves.
-FUNGI_INLINE Words rounded_pairs(Floats low, Floats high) {
-  return rounded_words(low) >> 16 | (rounded_words(high) & 0xffff0000u);
-}
 FUNGI_INLINE void store_step(float* panel, const float (*block)[kPanel]) {
   __builtin_memcpy(panel, block[0], sizeof block[0]);
 }

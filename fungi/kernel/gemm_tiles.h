@@ -47,7 +47,7 @@ FUNGI_INLINE void pack_turned_tile(const float* w, size_t w_stride, size_t colum
   for (size_t i = 0; i < kTileStep; i += 2, tile += kTileStep) {
     const Floats even = i < deep ? load(w + i * w_stride, columns) : Floats{};
     const Floats odd = i + 1 < deep ? load(w + (i + 1) * w_stride, columns) : Floats{};
-    const Words both = rounded_words(even) >> 16 | (rounded_words(odd) & 0xffff0000u);
+    const Words both = rounded_pairs(even, odd);
     __builtin_memcpy(tile, &both, sizeof both);
   }
 }
@@ -90,9 +90,12 @@ struct TileCut {
   }
 };
 
+// An odd number of lines, so that rows do not meet in the same sets of L1.
+FUNGI_INLINE size_t tail_stride(size_t steps) { return (steps | 1) * 64; }
+
 inline size_t tile_gemm_scratch(size_t, size_t n, size_t k) noexcept {
-  return TileCut(n, k).open_blocks() * kBlockSums * sizeof(float) +
-         kBlockRows * padded(k, kTileStep) * sizeof(bfloat16);
+  const TileCut cut(n, k);
+  return cut.open_blocks() * kBlockSums * sizeof(float) + kBlockRows * tail_stride(cut.steps);
 }
 
 FUNGI_INLINE void prefetch_bytes(const void* from, size_t bytes) {
@@ -124,22 +127,31 @@ struct Waiting {
   const float* sums;
 
   template <Activation A>
-  FUNGI_INLINE void advance(size_t count) {
-    for (const size_t end = smaller(rows, next + count); next < end; ++next) {
-      const float* row = sums + next * kTilePanel;
-      if (cols == kTilePanel)
-        outlet.take<A>(next, kTilePanel, row);
-      else
-        outlet.take<A>(next, cols, row);
-    }
+  FUNGI_INLINE void advance_to(size_t row) {
+    const size_t end = smaller(rows, row);
+    if (next >= end) return;
+    if (cols == kTilePanel)
+      outlet.take_rows<A>(next, end, sums);
+    else
+      for (size_t i = next; i < end; ++i) outlet.take<A>(i, cols, sums + i * kTilePanel);
+    next = end;
   }
 };
+
+// The rows of a block spread evenly over steps.
+struct Pace {
+  size_t rate;  // rows per step, in 256ths
+
+  explicit Pace(size_t steps) : rate((kBlockRows << 8) / steps + 1) {}
+  FUNGI_INLINE size_t rows_after(size_t steps) const { return steps * rate >> 8; }
+};
+static_assert(kTilePanel == 2 * kLanes);
 
 struct TileProblem {
   size_t m, n;
   TileCut cut;
-  const bfloat16 *x, *tail;  // tail: the last m % 32 rows, filled up with zeros
-  size_t x_stride;           // bytes, of x; tail rows are steps·64 bytes
+  const bfloat16 *x, *tail;      // tail: the last m % 32 rows, filled up with zeros
+  size_t x_stride, tail_stride;  // bytes
   const bfloat16* packed;
   const Epilogue& epilogue;
   float* sums;  // of open blocks
@@ -148,6 +160,8 @@ struct TileProblem {
   const bfloat16* panel(size_t i) const { return packed + i * cut.steps * kStepElements; }
   Ahead rows_ahead(size_t first, size_t last, size_t steps) const {
     last = smaller(last, m);
+    if (first < last && first + kBlockRows > m)
+      return {tail, padded(last - first, kTile) * tail_stride, steps};
     return first < last ? Ahead(row(first), (last - first) * x_stride, steps) : Ahead();
   }
   Ahead panel_ahead(size_t i, size_t steps) const { return {panel(i), cut.panel_bytes(), steps}; }
@@ -174,24 +188,25 @@ FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, con
   const Outlet<bfloat16> outlet(p.epilogue, row, panel * kTilePanel);
   const size_t rows = smaller(R * kTile, p.m - row);
   // Sums need a while to leave the store buffer; then as many rows per step as finish them in time.
-  const size_t delay = slice.steps > 8 ? 2 : 0;
-  const size_t pace = (kBlockRows + slice.steps - delay - 1) / (slice.steps - delay);
+  const size_t delay = slice.steps > 4 ? 2 : 0;
+  const Pace pace(slice.steps - delay), reading(slice.steps);
   if (slice.first == 0)
     tile_clear<R>();
   else
     tile_resume<R>(sums, kTilePanel);
   const bool backwards = panel % 2 && p.cut.slices == 1 && !p.epilogue.columns_alone;
-  tile_panel<R, true>(slice.steps, backwards, a, whole ? p.x_stride : p.cut.steps * 64,
+  tile_panel<R, true>(slice.steps, backwards, a, whole ? p.x_stride : p.tail_stride,
                       p.panel(panel) + slice.first * kStepElements, [&](size_t s) FUNGI_FORCE {
                         state.rows.advance();
                         state.weights.advance();
                         if (slice.last && outlet.residual)  // what the next block's steps will read
-                          for (size_t i = s * pace; i < smaller(rows, (s + 1) * pace); ++i)
+                          for (size_t i = reading.rows_after(s);
+                               i < smaller(rows, reading.rows_after(s + 1)); ++i)
                             prefetch_bytes(outlet.residual + i * outlet.residual_stride,
                                            kTilePanel * sizeof(float));
-                        if (s >= delay) state.waiting.advance<A>(pace);
+                        if (s >= delay) state.waiting.advance_to<A>(pace.rows_after(s + 1 - delay));
                       });
-  state.waiting.advance<A>(kBlockRows);
+  state.waiting.advance_to<A>(kBlockRows);
   tile_sums<R>(sums, kTilePanel);
   if (slice.last)
     state.waiting = {outlet, 0, rows, smaller(kTilePanel, p.n - panel * kTilePanel), sums};
@@ -239,12 +254,16 @@ void tile_product(const TileProblem& p) {
     }
     for (size_t row = lead; row < p.m; row += kBlockRows) {
       const size_t next = row + kBlockRows;
-      state.rows = p.rows_ahead(next, next + kBlockRows, steps);
-      if (next >= p.m && end < cut.panels) state.weights = p.panel_ahead(end, steps);
+      if (next < p.m) {
+        state.rows = p.rows_ahead(next, next + kBlockRows, steps);
+      } else if (end < cut.panels) {  // what the next group begins with
+        state.rows = p.rows_ahead(0, kBlockRows, steps);
+        state.weights = p.panel_ahead(end, steps);
+      }
       tile_chunk<A>(p, {row, next, begin, end}, state);
     }
   }
-  state.waiting.advance<A>(kBlockRows);
+  state.waiting.advance_to<A>(kBlockRows);
 }
 
 inline void tile_gemm(size_t m, const void* x, size_t x_stride, const PackedMatrix& weights,
@@ -252,16 +271,17 @@ inline void tile_gemm(size_t m, const void* x, size_t x_stride, const PackedMatr
   const PackedView w = view_of(weights);
   if (m == 0 || w.k == 0) return;  // as the other tables
   const TileCut cut(w.n, w.k);
-  const size_t row_bytes = cut.steps * 64, tail_rows = m % kBlockRows;
+  const size_t row_bytes = cut.steps * 64, stride = tail_stride(cut.steps),
+               tail_rows = m % kBlockRows;
   float* sums = static_cast<float*>(scratch);
   char* tail = reinterpret_cast<char*>(sums + cut.open_blocks() * kBlockSums);
   const char* rows = static_cast<const char*>(x);
   const size_t x_bytes = x_stride * sizeof(bfloat16);
   if (tail_rows != 0) {
     for (size_t i = 0; i < tail_rows; ++i)
-      __builtin_memcpy(tail + i * row_bytes, rows + (m - tail_rows + i) * x_bytes, row_bytes);
+      __builtin_memcpy(tail + i * stride, rows + (m - tail_rows + i) * x_bytes, row_bytes);
     const size_t filled = padded(tail_rows, kTile);
-    __builtin_memset(tail + tail_rows * row_bytes, 0, (filled - tail_rows) * row_bytes);
+    __builtin_memset(tail + tail_rows * stride, 0, (filled - tail_rows) * stride);
   }
   written();
   const TileProblem problem{m,
@@ -270,6 +290,7 @@ inline void tile_gemm(size_t m, const void* x, size_t x_stride, const PackedMatr
                             static_cast<const bfloat16*>(x),
                             reinterpret_cast<const bfloat16*>(tail),
                             x_bytes,
+                            stride,
                             static_cast<const bfloat16*>(w.data),
                             e,
                             sums};

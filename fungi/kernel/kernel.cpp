@@ -50,6 +50,8 @@ const Kernel& kernel_for(Isa isa, Precision precision) {
   fail("unknown instruction set");
 }
 
+const Kernel& f32_kernel() { return kernel_for(best_isa(), Precision::f32); }
+
 Precision fastest_precision(Isa isa) {
   const bool bf16 = isa == Isa::amx || (isa == Isa::avx512 && cpu().avx512_bf16);
   return bf16 ? Precision::bf16 : Precision::f32;
@@ -62,6 +64,25 @@ PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed) {
   packed.data = Buffer(kernel.packed_bytes(packed.n, packed.k));
   kernel.pack(w.data, w.stride, transposed, packed.n, packed.k, packed.data.data());
   return packed;
+}
+
+void multiply(const Kernel& kernel, View<const float> x, const PackedMatrix& w, const float* bias,
+              View<float> y, Buffer& scratch) {
+  FUNGI_ASSERT(x.cols == w.k && y.cols == w.n && x.rows == y.rows);
+  if (x.rows == 0) return;
+  Matrix<float> padded;  // only where the table wants zeros after the last column
+  if (x.stride % kernel.k_multiple != 0 || x.cols % kernel.k_multiple != 0) {
+    padded = Matrix<float>(x.rows, x.cols, round_up(x.cols, kernel.k_multiple));
+    for (size_t i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, padded.row(i));
+    x = padded.view();
+  }
+  const size_t bytes = kernel.gemm_scratch(x.rows, w.n, w.k);
+  if (scratch.bytes() < bytes) scratch = Buffer(bytes);
+  Epilogue epilogue;
+  epilogue.bias = bias;
+  epilogue.out = y.data;
+  epilogue.out_stride = y.stride;
+  kernel.gemm(x.rows, x.data, x.stride, w, epilogue, scratch.data());
 }
 
 double measure_peak_gflops(const Kernel& kernel, unsigned threads, double seconds) {

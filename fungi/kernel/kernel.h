@@ -29,12 +29,18 @@ struct PackedMatrix {
 // registers (half the memory, the same rounding of the operands). Throws Error when this machine
 // cannot run `isa`.
 const Kernel& kernel_for(Isa isa, Precision precision);
+const Kernel& f32_kernel();  // the f32 table of best_isa()
 
 // What is fastest on this machine: bf16 where its products are faster than those of f32.
 Precision fastest_precision(Isa isa);
 
 // Packs W for this table; see Kernel::pack.
 PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed = false);
+
+// y = x · Wᵀ (+ bias) for W packed by an f32 table and any strides. scratch grows where it is too
+// small.
+void multiply(const Kernel& kernel, View<const float> x, const PackedMatrix& w, const float* bias,
+              View<float> y, Buffer& scratch);
 
 // The machine's own ceiling for this table's products: GFLOP/s of register-resident multiply-adds
 // on random data, summed over `threads` threads running at once for about `seconds`.

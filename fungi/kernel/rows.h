@@ -30,9 +30,12 @@ template <class E>
 void norm(bool rms, size_t m, size_t d, const float* x, size_t x_stride, const float* gamma,
           const float* beta, float eps, float* out, size_t out_stride, void* element_out,
           size_t element_stride) noexcept {
+  Statistics next{};
   for (size_t i = 0; i < m; ++i) {
     const float* row = x + i * x_stride;
-    const Statistics s = statistics(rms, d, row, eps);
+    // Those of the next row come first: their long chain ends while this row is written.
+    const Statistics s = i == 0 ? statistics(rms, d, row, eps) : next;
+    if (i + 1 < m) next = statistics(rms, d, row + x_stride, eps);
     float* floats = out ? out + i * out_stride : nullptr;
     E* elements = element_out ? static_cast<E*>(element_out) + i * element_stride : nullptr;
     for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE {

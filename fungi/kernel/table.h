@@ -64,15 +64,14 @@ struct Epilogue {
 };
 
 // Attention of one sample: t_q queries against t tokens, h heads side by side in each row.
-//   out[i, head] = Σ_j softmax_j(scale · q_i·k_j + bias[head, i, j] + mask[j]) v_j
+//   out[i, head] = Σ_j softmax_j(scale · q_i·k_j + bias[head, i, j]) v_j
 struct Attention {
   size_t queries = 0, tokens = 0, heads = 0, head_dim = 0;
   float scale = 1;
   const void *q = nullptr, *k = nullptr, *v = nullptr;  // elements; head h at columns h·head_dim
   size_t q_stride = 0, k_stride = 0, v_stride = 0;      // in elements
   const float* bias = nullptr;                          // [heads, queries, tokens] compact, or null
-  const float* mask = nullptr;  // [tokens], 0 or a large negative number; or null
-  float* out = nullptr;         // [queries, heads·head_dim] f32, and/or
+  float* out = nullptr;                                 // [queries, heads·head_dim] f32, and/or
   size_t out_stride = 0;
   void* element_out = nullptr;  // the same as elements
   size_t element_stride = 0;
@@ -81,7 +80,7 @@ struct Attention {
 // Its gradient: given d_out, adds to nothing, overwrites d_q, d_k, d_v (all f32, head h at columns
 // h·head_dim).
 struct AttentionBackward {
-  Attention forward;             // q, k, v, bias, mask as in the forward call (outputs unused)
+  Attention forward;             // q, k, v, bias as in the forward call (outputs unused)
   const float* d_out = nullptr;  // [queries, heads·head_dim]
   size_t d_out_stride = 0;
   float *d_q = nullptr, *d_k = nullptr, *d_v = nullptr;
@@ -107,7 +106,7 @@ struct Kernel {
   // Bytes of scratch that gemm and the two attention functions may use; 64-byte aligned, any
   // contents. Enough for every smaller m, and for any number of queries.
   size_t (*gemm_scratch)(size_t m, size_t n, size_t k) noexcept = nullptr;
-  size_t (*attention_scratch)(size_t queries, size_t tokens, size_t head_dim) noexcept = nullptr;
+  size_t (*attention_scratch)(size_t tokens, size_t head_dim) noexcept = nullptr;
 
   // y = x · Wᵀ with x [m, k] elements of row stride x_stride, then the epilogue.
   void (*gemm)(size_t m, const void* x, size_t x_stride, const PackedMatrix& w,
@@ -142,7 +141,7 @@ struct Kernel {
   void (*to_floats)(size_t m, size_t d, const void* x, size_t x_stride, float* out,
                     size_t out_stride) noexcept = nullptr;
 
-  // Σ x·y in f32 (blocked, fixed order) over n floats; used by search and projection.
+  // Σ x·y in f32 (blocked, fixed order) over n floats; used by search.
   float (*dot)(size_t n, const float* x, const float* y) noexcept = nullptr;
 
   // Runs `rounds` rounds of register-resident multiply-adds on 4096 given random floats and returns

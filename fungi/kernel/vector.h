@@ -125,6 +125,10 @@ FUNGI_INLINE Words rounded_words(Floats x) {
   const Words r = u + 0x7fff + (u >> 16 & 1);
   return x == x ? r : u | 0x400000;
 }
+// Two registers as one of bf16, the first in the low halves of its words.
+FUNGI_INLINE Words rounded_pairs(Floats low, Floats high) {
+  return rounded_words(low) >> 16 | (rounded_words(high) & 0xffff0000u);
+}
 FUNGI_INLINE Halves narrow(Floats x) {
 #if defined(__AVX512BF16__) && FUNGI_VECTOR_BYTES == 64
   const auto h = _mm512_cvtneps_pbh(__m512(x));  // subnormals become zero

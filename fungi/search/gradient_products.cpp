@@ -48,7 +48,7 @@ struct GradientProducts::Stacked {
 };
 
 GradientProducts::GradientProducts(const LayerShape& layer, size_t x_terms, size_t y_terms, Way way)
-    : kernel_(kernel::kernel_for(best_isa(), Precision::f32)), layer_(layer), way_(way) {
+    : kernel_(kernel::f32_kernel()), layer_(layer), way_(way) {
   if (way_ != Way::automatic) return;
   const size_t by_factors = x_terms * y_terms * (layer.outputs + layer.row_length());
   way_ = by_factors <= layer.gradient_length() ? Way::factors : Way::gradients;

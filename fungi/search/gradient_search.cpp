@@ -89,10 +89,7 @@ void GradientSearch::State::open(Side& side, const std::vector<std::string>& gra
                                  bool embedding) {
   for (const std::string& name : gradients) side.factors.emplace_back(*side.store, name);
   if (!embedding) return;
-  const FeatureSet all = side.store->load("embedding");
-  side.embeddings = Matrix<float>(side.rows.size(), all.features.cols());
-  for (size_t i = 0; i < side.rows.size(); ++i)
-    std::copy_n(all.features.row(side.rows[i]), all.features.cols(), side.embeddings.row(i));
+  side.embeddings = gather(side.store->load("embedding").features, side.rows);
 }
 
 // The squares of all gradients, and the norms of whole rows.
@@ -109,10 +106,10 @@ void GradientSearch::State::measure(Side& side, Pool& pool) {
   side.norms.assign(side.rows.size(), 0.0);
   for (size_t i = 0; i < side.rows.size(); ++i) {
     for (const std::vector<double>& squares : side.squares)
-      if (!std::isfinite(squares[i])) search::fail_not_finite(side.name, side.rows[i]);
+      if (!std::isfinite(squares[i])) fail_not_finite(side.name, side.rows[i]);
     if (!side.embeddings.empty()) {
       const double norm = exact->norm(side.embeddings.row(i));
-      if (!std::isfinite(norm)) search::fail_not_finite(side.name, side.rows[i]);
+      if (!std::isfinite(norm)) fail_not_finite(side.name, side.rows[i]);
       side.norms[i] = norm * norm;
     }
     for (const std::vector<double>& squares : side.squares) side.norms[i] += squares[i] > 0;
@@ -243,7 +240,7 @@ Neighbours GradientSearch::knn(size_t k, Pool& pool) const {
       for (size_t i = begin; i < end; ++i)
         for (size_t j = 0; j < y.count; ++j) {
           if (!std::isfinite(block(i, j)))
-            search::fail_not_finite("queries", state_->queries.rows[x.first + i]);
+            fail_not_finite("queries", state_->queries.rows[x.first + i]);
           best_of(x.first + i).offer({block(i, j), static_cast<uint32_t>(y.first + j)});
         }
     });

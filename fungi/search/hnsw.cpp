@@ -8,7 +8,6 @@
 #include <cmath>
 #include <queue>
 
-#include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/search/hnsw_graph.h"
@@ -42,10 +41,9 @@ struct HnswBody final : Index::Body {
 
   void save_arrays(const Path& folder) const override {
     write_npy(folder / "links.npy", npy_array(links.view()));
-    write_npy(folder / "upper_start.npy",
-              npy_array(upper_start.view().data, {upper_start.view().rows}));
+    write_npy(folder / "upper_start.npy", column(upper_start));
     write_npy(folder / "upper.npy", npy_array(upper.view()));
-    write_npy(folder / "entry.npy", npy_array(entry.view().data, {2}));
+    write_npy(folder / "entry.npy", column(entry));
   }
 
   Neighbours search(View<const float> queries, size_t k, Pool& pool,
@@ -78,8 +76,8 @@ struct HnswBody final : Index::Body {
     float operator()(uint32_t row) const {
       const float* y = rows.row(row);
       // The row's term costs a second pass over its numbers, which are in the cache by then.
-      const float distance = graph_distance(metric, table.dot(rows.cols, query, y), term,
-                                            graph_term(metric, y, rows.cols));
+      const float distance = graph_distance(metric, dot(rows.cols, query, y), term,
+                                            graph_term(metric, y, rows.cols, dot));
       // Large numbers overflow f32 and are still numbers.
       if (!std::isfinite(distance) && !std::isfinite(exact.norm(y))) fail_damaged(row);
       return distance;
@@ -88,7 +86,7 @@ struct HnswBody final : Index::Body {
     View<const float> rows;
     const float* query;
     float term;
-    const kernel::Kernel& table;
+    Dot* dot;
     const ExactKey& exact;
   };
 
@@ -111,9 +109,10 @@ struct HnswBody final : Index::Body {
 
   std::vector<Near> walk(const float* query, const ExactKey& exact, size_t effort, uint32_t stamp,
                          std::vector<uint32_t>& seen) const {
-    const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
+    Dot* const dot = kernel::f32_kernel().dot;
     const View<const float> all = rows.view();
-    const Distance distance{metric, all, query, graph_term(metric, query, all.cols), table, exact};
+    const float term = graph_term(metric, query, all.cols, dot);
+    const Distance distance{metric, all, query, term, dot, exact};
     const uint32_t first = checked(entry.view()(0, 0));
     Near at{distance(first), first};
     for (int64_t level = entry.view()(1, 0); level > 0; --level) descend(level, at, distance);
@@ -164,7 +163,7 @@ struct HnswBody final : Index::Body {
 
 }  // namespace
 
-Body build_hnsw(View<const float> rows, const IndexOptions& options, Pool&) {
+BodyPointer build_hnsw(View<const float> rows, const IndexOptions& options) {
   if (rows.rows > size_t(INT32_MAX))
     fail(fmt::format("expected at most 2^31 - 1 rows, found {}", rows.rows), "index",
          "use the exact kind");
@@ -172,15 +171,13 @@ Body build_hnsw(View<const float> rows, const IndexOptions& options, Pool&) {
     fail(fmt::format("expected 2 to 1000 links per row, found {}", options.links), "index",
          "16 is usual");
   HnswGraph graph = build_hnsw_graph(rows, options);
-  Matrix<float> copy(rows.rows, rows.cols);
-  for (size_t i = 0; i < rows.rows; ++i) std::copy_n(rows.row(i), rows.cols, copy.row(i));
   return std::make_unique<HnswBody>(
-      options.metric, Rows(std::move(copy)), Numbers<int32_t>(std::move(graph.links)),
+      options.metric, Rows(copy_of(rows)), Numbers<int32_t>(std::move(graph.links)),
       Numbers<int64_t>(std::move(graph.upper_start)), Numbers<int32_t>(std::move(graph.upper)),
       Numbers<int64_t>(std::move(graph.entry)));
 }
 
-Body open_hnsw(const Path& folder, Metric metric) {
+BodyPointer open_hnsw(const Path& folder, Metric metric) {
   Rows rows(NpyFile::open(folder / "vectors.npy"));
   Numbers<int32_t> links(NpyFile::open(folder / "links.npy")),
       upper(NpyFile::open(folder / "upper.npy"));

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/search/hnsw_graph.h"
@@ -18,10 +17,9 @@
 
 namespace fungi::search {
 
-float graph_term(Metric metric, const float* row, size_t width) {
+float graph_term(Metric metric, const float* row, size_t width, Dot* dot) {
   if (metric == Metric::inner_product) return 0;
-  const auto& table = kernel::kernel_for(best_isa(), Precision::f32);
-  const float square = table.dot(width, row, row);
+  const float square = dot(width, row, row);
   if (metric == Metric::euclidean) return square / 2;
   return square > 0 ? 1 / std::sqrt(square) : 0;
 }
@@ -33,7 +31,7 @@ namespace {
 // A row's numbers followed by its term.
 struct Space final : hnswlib::SpaceInterface<float> {
   Space(Metric metric_, size_t width_)
-      : metric(metric_), width(width_), dot(kernel::kernel_for(best_isa(), Precision::f32).dot) {}
+      : metric(metric_), width(width_), dot(kernel::f32_kernel().dot) {}
   size_t get_data_size() override { return (width + 1) * sizeof(float); }
   hnswlib::DISTFUNC<float> get_dist_func() override { return distance; }
   void* get_dist_func_param() override { return this; }
@@ -44,7 +42,7 @@ struct Space final : hnswlib::SpaceInterface<float> {
   }
   Metric metric;
   size_t width;
-  float (*dot)(size_t, const float*, const float*) noexcept;
+  Dot* dot;
 };
 
 }  // namespace
@@ -56,7 +54,7 @@ HnswGraph build_hnsw_graph(View<const float> rows, const IndexOptions& options) 
   std::vector<float> point(rows.cols + 1);
   for (size_t i = 0; i < n; ++i) {
     std::memcpy(point.data(), rows.row(i), rows.cols * sizeof(float));
-    point[rows.cols] = graph_term(options.metric, rows.row(i), rows.cols);
+    point[rows.cols] = graph_term(options.metric, rows.row(i), rows.cols, space.dot);
     graph.addPoint(point.data(), i);
   }
   // Rows went in one by one from zero, so that the graph's own numbers are the row numbers.

@@ -24,7 +24,8 @@ HnswGraph build_hnsw_graph(View<const float> rows, const IndexOptions& options);
 
 // What a search needs to know of a row beside its numbers: ‖x‖²/2 (Euclidean), 1/‖x‖ (cosine),
 // nothing otherwise.
-float graph_term(Metric metric, const float* row, size_t width);
+using Dot = float(size_t, const float*, const float*) noexcept;
+float graph_term(Metric metric, const float* row, size_t width, Dot* dot);
 // Grows with the distance: −x·y + terms, or −x·y · terms.
 inline float graph_distance(Metric metric, float dot, float x_term, float y_term) {
   if (metric == Metric::euclidean) return x_term + y_term - dot;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -56,11 +55,11 @@ IndexKind parse_index_kind(std::string_view name) {
 
 namespace search {
 
-Body build_exact(View<const float> rows, const IndexOptions& options) {
+BodyPointer build_exact(View<const float> rows, const IndexOptions& options) {
   return std::make_unique<ExactBody>(Rows(rows), options.metric);
 }
 
-Body open_exact(const Path& folder, Metric metric) {
+BodyPointer open_exact(const Path& folder, Metric metric) {
   return std::make_unique<ExactBody>(Rows(NpyFile::open(folder / "vectors.npy")), metric);
 }
 
@@ -93,18 +92,14 @@ View<const float> Index::row(size_t row) const {
 
 Index Index::build(View<const float> rows, const IndexOptions& options, Pool& pool) {
   search::check_search(rows, rows, 1, rows.rows);
-  const search::ExactKey exact(options.metric, rows.cols);
-  pool.parallel_for(rows.rows, 1024, [&](size_t begin, size_t end, unsigned) {
-    for (size_t i = begin; i < end; ++i)
-      if (!std::isfinite(exact.norm(rows.row(i)))) search::fail_not_finite("rows", i);
-  });
+  search::require_finite(rows, "rows", pool);
   switch (options.kind) {
     case IndexKind::exact:
       return Index(search::build_exact(rows, options));
     case IndexKind::ivf:
       return Index(search::build_ivf(rows, options, pool));
     default:
-      return Index(search::build_hnsw(rows, options, pool));
+      return Index(search::build_hnsw(rows, options));
   }
 }
 
@@ -122,10 +117,7 @@ void Index::save(const Path& folder) const {
   if (vectors.stride == vectors.cols) {
     write_npy(folder / "vectors.npy", npy_array(vectors));
   } else {
-    Matrix<float> compact(vectors.rows, vectors.cols);
-    for (size_t i = 0; i < vectors.rows; ++i)
-      std::copy_n(vectors.row(i), vectors.cols, compact.row(i));
-    write_npy(folder / "vectors.npy", npy_array(compact));
+    write_npy(folder / "vectors.npy", npy_array(copy_of(vectors)));
   }
   body_->save_arrays(folder);
   const nlohmann::ordered_json description{{"format", kFormat},
@@ -192,22 +184,10 @@ double recall(const Neighbours& found, const Neighbours& exact) {
   return double(hits) / double(exact.index.rows() * k);
 }
 
-double recall_against_exact(const Index& index, View<const float> rows, View<const float> queries,
-                            size_t k, Pool& pool, const SearchOptions& options) {
-  if (rows.rows != index.rows() || rows.cols != index.width())
-    fail(fmt::format("expected the {} x {} rows of the index, found {} x {}", index.rows(),
-                     index.width(), rows.rows, rows.cols),
-         "rows", "");
-  return recall(index.search(queries, k, pool, options),
-                knn(rows, queries, k, pool, {.metric = index.metric()}));
-}
-
 double recall_of_rows(const Index& index, View<const float> rows,
                       const std::vector<size_t>& queries, size_t k, Pool& pool,
                       const SearchOptions& options) {
-  Matrix<float> asked(queries.size(), rows.cols);
-  for (size_t q = 0; q < queries.size(); ++q)
-    std::copy_n(rows.row(queries[q]), rows.cols, asked.row(q));
+  const Matrix<float> asked = gather(rows, queries);
   // One neighbour more than wanted, then the row itself goes; where copies of it came first, the
   // last one goes.
   const auto others = [&](const Neighbours& all) {

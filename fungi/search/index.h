@@ -75,12 +75,8 @@ class Index {
 // Share of the exact neighbours that were found, over all queries.
 double recall(const Neighbours& found, const Neighbours& exact);
 
-// Searches both ways over the given rows, which must be those the index was built from.
-double recall_against_exact(const Index& index, View<const float> rows, View<const float> queries,
-                            size_t k, Pool& pool, const SearchOptions& options = {});
-
-// The same with some rows of the index as queries, none of which counts as its own neighbour.
-// k < rows.
+// Searches both ways with some of the given rows as queries, none of which counts as its own
+// neighbour. The rows are those the index was built from; k < rows.
 double recall_of_rows(const Index& index, View<const float> rows,
                       const std::vector<size_t>& queries, size_t k, Pool& pool,
                       const SearchOptions& options = {});

@@ -29,24 +29,11 @@ namespace search {
 // Whether a file is the index.json of an index: another program may have one, too.
 bool describes_index(const std::filesystem::path& file);
 
-// Rows that are owned, borrowed or mapped.
-class Rows {
- public:
-  explicit Rows(View<const float> borrowed) : view_(borrowed) {}
-  explicit Rows(Matrix<float> owned) : owned_(std::move(owned)), view_(owned_) {}
-  explicit Rows(NpyFile mapped) : mapped_(std::move(mapped)), view_(mapped_->view<float>()) {}
-  View<const float> view() const { return view_; }
-
- private:
-  Matrix<float> owned_;
-  std::optional<NpyFile> mapped_;
-  View<const float> view_;
-};
-
-// Integers that are owned or mapped.
+// Numbers that are owned, borrowed or mapped.
 template <class T>
 class Numbers {
  public:
+  explicit Numbers(View<const T> borrowed) : view_(borrowed) {}
   explicit Numbers(Matrix<T> owned) : owned_(std::move(owned)), view_(owned_) {}
   explicit Numbers(NpyFile mapped) : mapped_(std::move(mapped)), view_(mapped_->view<T>()) {}
   View<const T> view() const { return view_; }
@@ -56,14 +43,21 @@ class Numbers {
   std::optional<NpyFile> mapped_;
   View<const T> view_;
 };
+using Rows = Numbers<float>;
 
-using Body = std::unique_ptr<Index::Body>;
-Body build_exact(View<const float> rows, const IndexOptions& options);
-Body open_exact(const std::filesystem::path& folder, Metric metric);
-Body build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool);
-Body open_ivf(const std::filesystem::path& folder, Metric metric);
-Body build_hnsw(View<const float> rows, const IndexOptions& options, Pool& pool);
-Body open_hnsw(const std::filesystem::path& folder, Metric metric);
+// Of one column, as an array of one dimension.
+template <class T>
+NpyArray column(const Numbers<T>& numbers) {
+  return npy_array(numbers.view().data, {numbers.view().rows});
+}
+
+using BodyPointer = std::unique_ptr<Index::Body>;
+BodyPointer build_exact(View<const float> rows, const IndexOptions& options);
+BodyPointer open_exact(const std::filesystem::path& folder, Metric metric);
+BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool);
+BodyPointer open_ivf(const std::filesystem::path& folder, Metric metric);
+BodyPointer build_hnsw(View<const float> rows, const IndexOptions& options);
+BodyPointer open_hnsw(const std::filesystem::path& folder, Metric metric);
 
 // Error naming the file unless the condition holds.
 void require_array(bool condition, const std::filesystem::path& file, const char* expected);

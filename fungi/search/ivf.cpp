@@ -34,8 +34,8 @@ struct IvfBody final : Index::Body {
 
   void save_arrays(const Path& folder) const override {
     write_npy(folder / "centres.npy", npy_array(centres.view()));
-    write_npy(folder / "offsets.npy", npy_array(offsets.view().data, {offsets.view().rows}));
-    write_npy(folder / "numbers.npy", npy_array(numbers.view().data, {numbers.view().rows}));
+    write_npy(folder / "offsets.npy", column(offsets));
+    write_npy(folder / "numbers.npy", column(numbers));
   }
 
   Neighbours search(View<const float> queries, size_t k, Pool& pool,
@@ -106,7 +106,7 @@ Matrix<float> directions(View<const float> rows) {
 
 }  // namespace
 
-Body build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool) {
+BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool) {
   if (rows.rows > size_t(INT32_MAX))
     fail(fmt::format("expected at most 2^31 - 1 rows, found {}", rows.rows), "index",
          "use the exact kind");
@@ -134,7 +134,7 @@ Body build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool) 
                                    Numbers<int32_t>(std::move(numbers)));
 }
 
-Body open_ivf(const Path& folder, Metric metric) {
+BodyPointer open_ivf(const Path& folder, Metric metric) {
   Rows centres(NpyFile::open(folder / "centres.npy")), rows(NpyFile::open(folder / "vectors.npy"));
   Numbers<int64_t> offsets(NpyFile::open(folder / "offsets.npy"));
   Numbers<int32_t> numbers(NpyFile::open(folder / "numbers.npy"));

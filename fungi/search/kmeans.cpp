@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "fungi/base/cpu.h"
@@ -34,14 +33,6 @@ void check(View<const float> rows, const KMeansOptions& o) {
          "initial centres", "");
 }
 
-void check_finite(View<const float> rows, const char* what, Pool& pool) {
-  const search::ExactKey key(Metric::euclidean, rows.cols);
-  pool.parallel_for(rows.rows, kInertiaBlock, [&](size_t begin, size_t end, unsigned) {
-    for (size_t i = begin; i < end; ++i)
-      if (!std::isfinite(key.norm(rows.row(i)))) search::fail_not_finite(what, i);
-  });
-}
-
 // `count` distinct numbers below n, in random order.
 std::vector<size_t> draw(size_t n, size_t count, const RandomStream& random) {
   std::vector<size_t> all(n);
@@ -49,12 +40,6 @@ std::vector<size_t> draw(size_t n, size_t count, const RandomStream& random) {
   for (size_t i = 0; i < count; ++i) std::swap(all[i], all[i + random.bits(i) % (n - i)]);
   all.resize(count);
   return all;
-}
-
-Matrix<float> gather(View<const float> rows, const std::vector<size_t>& which) {
-  Matrix<float> out(which.size(), rows.cols);
-  for (size_t i = 0; i < which.size(); ++i) std::copy_n(rows.row(which[i]), rows.cols, out.row(i));
-  return out;
 }
 
 double inertia_of(View<const float> rows, View<const float> centres,
@@ -67,11 +52,6 @@ double inertia_of(View<const float> rows, View<const float> centres,
     parts[begin / kInertiaBlock] = sum;
   });
   return std::accumulate(parts.begin(), parts.end(), 0.0);
-}
-
-void prefetch(const float* row, size_t width) {
-  const char* at = reinterpret_cast<const char*>(row);
-  for (size_t b = 0; b < width * sizeof(float); b += 64) __builtin_prefetch(at + b);
 }
 
 // Centres become the means of their rows, each summed by one thread in the order of the rows.
@@ -92,7 +72,7 @@ std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint3
     if (count[j] == 0) return;
     std::vector<double> sum(width, 0.0);
     for (size_t m = start[j]; m < start[j + 1]; ++m) {
-      if (m + kAhead < start[j + 1]) prefetch(rows.row(members[m + kAhead]) + first, width);
+      if (m + kAhead < start[j + 1]) search::prefetch(rows.row(members[m + kAhead]) + first, width);
       kernel.accumulate(width, rows.row(members[m]) + first, sum.data());
     }
     for (size_t c = 0; c < width; ++c) centres(j, first + c) = float(sum[c] / double(count[j]));
@@ -124,9 +104,7 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
            size_t restart, Pool& pool) {
   KMeans result;
   if (o.initial.data) {
-    result.centres = Matrix<float>(o.clusters, rows.cols);
-    for (size_t j = 0; j < o.clusters; ++j)
-      std::copy_n(o.initial.row(j), rows.cols, result.centres.row(j));
+    result.centres = copy_of(o.initial);
   } else {
     const RandomStream random(o.seed, "k-means centres", restart);
     result.centres = gather(rows, draw(rows.rows, o.clusters, random));
@@ -159,8 +137,8 @@ std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float
 
 KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) {
   check(rows, options);
-  check_finite(rows, "features", pool);
-  if (options.initial.data) check_finite(options.initial, "initial centres", pool);
+  search::require_finite(rows, "features", pool);
+  if (options.initial.data) search::require_finite(options.initial, "initial centres", pool);
   View<const float> training = rows;
   Matrix<float> sample;
   const size_t limit = options.rows_per_cluster * options.clusters;

@@ -80,7 +80,7 @@ class Block {
     std::vector<double> norms(queries_.rows);
     for (size_t i = 0; i < queries_.rows; ++i) {
       norms[i] = exact_.norm(queries_.row(i));
-      if (!std::isfinite(norms[i])) search::fail_not_finite("queries", first_query_ + i);
+      if (!std::isfinite(norms[i])) fail_not_finite("queries", first_query_ + i);
     }
     std::vector<Running> found;  // a part has no more than its rows: k may be all of the database
     for (size_t p = 0; p < parts; ++p)
@@ -89,7 +89,7 @@ class Block {
       const size_t end = std::min((p + 1) * part, database_.rows);
       for (size_t j = p * part; j < end; ++j) {
         const double norm = exact_.norm(database_.row(j));
-        if (!std::isfinite(norm)) search::fail_not_finite("database", j);
+        if (!std::isfinite(norm)) fail_not_finite("database", j);
         for (size_t i = 0; i < queries_.rows; ++i)
           if (wanted(i, j))
             found[p].of(i).offer(

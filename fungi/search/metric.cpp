@@ -109,9 +109,12 @@ void check_search(View<const float> database, View<const float> queries, size_t 
          "search it in parts");
 }
 
-void fail_not_finite(const char* what, size_t row) {
-  fail(fmt::format("expected finite numbers, found NaN or infinity in row {}", row), what,
-       "remove the row or extract it again");
+void require_finite(View<const float> rows, const char* what, Pool& pool) {
+  const ExactKey key(Metric::euclidean, rows.cols);
+  pool.parallel_for(rows.rows, 1024, [&](size_t begin, size_t end, unsigned) {
+    for (size_t i = begin; i < end; ++i)
+      if (!std::isfinite(key.norm(rows.row(i)))) fail_not_finite(what, i);
+  });
 }
 
 }  // namespace search

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "fungi/base/matrix.h"
+#include "fungi/base/parallel.h"
 
 namespace fungi {
 
@@ -81,7 +82,7 @@ void check_search(View<const float> database, View<const float> queries, size_t 
                   size_t available);
 void check_neighbours(size_t k, size_t available);
 // Error naming the first row of NaN or infinity. `what` names the matrix ("database", "query").
-[[noreturn]] void fail_not_finite(const char* what, size_t row);
+void require_finite(View<const float> rows, const char* what, Pool& pool);
 
 }  // namespace search
 }  // namespace fungi

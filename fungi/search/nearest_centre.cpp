@@ -62,13 +62,11 @@ void NearestCentre::note_moves(View<const float> centres) {
   if (centres_.rows() != centres.rows) {
     std::fill(distance_.begin(), distance_.end(), kInfinity);
     std::fill(nearest_.begin(), nearest_.end(), 0);
-    centres_ = Matrix<float>(centres.rows, centres.cols);
   } else {
     for (size_t j = 0; j < centres.rows; ++j)
       moved_[j] = std::sqrt(exact_(centres_.row(j), centres.row(j)));
   }
-  for (size_t j = 0; j < centres.rows; ++j)
-    std::copy_n(centres.row(j), centres.cols, centres_.row(j));
+  centres_ = copy_of(centres);
 }
 
 uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, size_t end,
@@ -96,19 +94,14 @@ uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, siz
     }
   }
   for (size_t i = 0; i < count; ++i) {
-    if (i + 1 < count && scratch.found[i + 1].size() > 1) prefetch(rows_.row(begin + i + 1));
+    if (i + 1 < count && scratch.found[i + 1].size() > 1)
+      prefetch(rows_.row(begin + i + 1), rows_.cols);
     if (scratch.found[i].size() == 1) continue;  // its own: nothing else is within the limit
     computed += settle(centres, begin + i, scratch.found[i], scratch.best[i]);
     nearest_[begin + i] = scratch.best[i].row;
     distance_[begin + i] = std::sqrt(scratch.best[i].key);
   }
   return computed;
-}
-
-void NearestCentre::prefetch(const float* row) const {
-  const char* at = reinterpret_cast<const char*>(row);
-  for (size_t b = 0; b < std::min<size_t>(rows_.cols * sizeof(float), 4096); b += 64)
-    __builtin_prefetch(at + b);
 }
 
 // Computes the keys of the hits, the most promising first, as far as they can matter.

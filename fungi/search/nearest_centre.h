@@ -28,7 +28,6 @@ class NearestCentre {
   struct Scratch;
   uint64_t assign_some(View<const float> centres, size_t begin, size_t end, unsigned worker,
                        Scratch& scratch);
-  void prefetch(const float* row) const;
   uint64_t settle(View<const float> centres, size_t row, const std::vector<Hit>& hits, Best& best);
 
   const View<const float> rows_;

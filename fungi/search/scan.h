@@ -4,6 +4,7 @@
 // out. knn.h has the proof.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -30,6 +31,13 @@ constexpr double kUnit = 0x1p-24;         // half a unit in the last place of f3
 constexpr double kRounding = 32 * kUnit;  // covers the few f32 operations that put a bound together
 constexpr double kTiny = 0x1p-120;  // per column: what underflow and flushed denormals may lose
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Brings the beginning of a row near.
+inline void prefetch(const float* row, size_t width) {
+  const char* at = reinterpret_cast<const char*>(row);
+  for (size_t b = 0; b < std::min<size_t>(width * sizeof(float), 4096); b += 64)
+    __builtin_prefetch(at + b);
+}
 
 ScanKind resolve(ScanKind kind);  // never automatic
 

@@ -91,4 +91,6 @@ struct ScanKernel {
 // multiplies bytes (VNNI); elsewhere they use the avx2 one.
 const ScanKernel& scan_kernel(Isa isa);
 
+extern const ScanKernel kScanGeneric, kScanAvx2, kScanVnni;
+
 }  // namespace fungi::search

@@ -112,7 +112,6 @@ void scan_bytes(size_t d_padded, size_t rows, const uint8_t* queries, const int8
 
 }  // namespace
 
-extern const ScanKernel kScanVnni;
 const ScanKernel kScanVnni = {"vnni",         kQueryGroup,   squared_distance, inner_product,
                               rough_distance, rough_product, accumulate,       encode,
                               scan_bytes,     filter};

@@ -102,6 +102,15 @@ TEST(Checkpoint, FolderIndexAndConfig) {
   EXPECT_CONTAINS(error_of([] { Checkpoint::open(golden("")); }), "checkpoints: augreg.npz, ");
 }
 
+using CheckpointFolder = FolderTest;
+
+TEST_F(CheckpointFolder, AnEmptyConfigIsNotTakenForNone) {
+  write("model.safetensors", read_file(golden("types.safetensors")));
+  EXPECT_EQ(Checkpoint::open(folder_).config(), "");
+  write("config.json", "");
+  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_); }), "config.json: expected JSON");
+}
+
 // The digests are those of coreutils' sha256sum; of shards, of their bytes in the order of their
 // names.
 TEST(Checkpoint, Sha256IsThatOfTheBytes) {

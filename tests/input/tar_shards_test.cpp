@@ -2,6 +2,7 @@
 // Many compressed shards: what stays open and in memory is bounded, and every order and thread gets
 // the same bytes.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <numeric>
 #include <random>
@@ -63,6 +64,20 @@ TEST(TarShards, OnlyAFewAreOpenAtOnce) {
       EXPECT_EQ(data->read(3 * s + m), content(s, m)) << s << ", " << m;
       EXPECT_LE(open_files(), before + dataset::Holdings().most_readers);
     }
+}
+
+// Another run may have them: no picture is to be recorded as bad.
+TEST(TarShards, NoFileLeftToOpenIsNotTheArchivesFault) {
+  const Scratch root;
+  write_shard(root, 0, 3);
+  const auto data = open_dataset(root.path());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_THROW(data->read(0), Exhausted);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(data->read(0), content(0, 0));
 }
 
 class Shards : public ::testing::Test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations and their derivatives against the reference on a fine grid, at the ends of the range,
 // and in odd widths.
-#include "fungi/kernel/reference.h"
+#include "tests/kernel/reference.h"
 #include "tests/kernel/support.h"
 
 namespace fungi::kernel {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention and its gradient against the reference, for every table: head sizes that are no
 // multiple of anything, one query, biases, masks with -inf, tokens that do not fill a block.
-#include "fungi/kernel/reference.h"
+#include "tests/kernel/reference.h"
 #include "tests/kernel/support.h"
 
 namespace fungi::kernel {
@@ -14,7 +14,7 @@ using AttentionTest = TableTest;
 struct Problem {
   reference::AttentionProblem<double> truth;
   Elements qkv;
-  Rows bias, mask;
+  Rows bias;
   Attention args;
 
   static Rows random_qkv(const Kernel& table, size_t rows, size_t width, float deviation) {
@@ -29,11 +29,9 @@ struct Problem {
 
   Problem(const Kernel& table, size_t queries, size_t tokens, size_t heads, size_t head_dim,
           bool with_bias, bool with_mask, const Rows& x)
-      : qkv(table, x, 1),
-        bias(random_rows(1, heads * queries * tokens, 0, 3)),
-        mask(1, tokens, tokens) {
+      : qkv(table, x, 1), bias(random_rows(heads * queries, tokens, 0, 3)) {
     const size_t width = heads * head_dim;
-    truth = {queries, tokens, heads, head_dim, 1 / std::sqrt(double(head_dim)), {}, {}, {}, {}, {}};
+    truth = {queries, tokens, heads, head_dim, 1 / std::sqrt(double(head_dim)), {}, {}, {}, {}};
     auto take = [&](size_t rows, size_t column) {
       std::vector<double> v;
       for (size_t i = 0; i < rows; ++i)
@@ -52,15 +50,16 @@ struct Problem {
     args.k = qkv.at(0, width);
     args.v = qkv.at(0, 2 * width);
     args.q_stride = args.k_stride = args.v_stride = qkv.stride;
-    if (with_bias) {
+    for (size_t i = 0; i < bias.rows; ++i)
+      for (size_t j = 0; j < tokens; ++j) {
+        const float masked = j % 3 == 1   ? -std::numeric_limits<float>::infinity()
+                             : j % 5 == 3 ? -1e9f
+                                          : 0;
+        bias(i, j) = (with_bias ? bias(i, j) : 0) + (with_mask ? masked : 0);
+      }
+    if (with_bias || with_mask) {
       args.bias = bias.data();
       truth.bias = values(bias);
-    }
-    if (with_mask) {
-      for (size_t j = 0; j < tokens; ++j)
-        mask(0, j) = j % 3 == 1 ? -std::numeric_limits<float>::infinity() : j % 5 == 3 ? -1e9f : 0;
-      args.mask = mask.data();
-      truth.mask = values(mask);
     }
   }
 };
@@ -75,7 +74,7 @@ void check_attention(const Kernel& table, Problem& p) {
   p.args.out_stride = out.stride;
   p.args.element_out = elements.data();
   p.args.element_stride = elements.stride;
-  Scratch scratch(table.attention_scratch(t.queries, t.tokens, t.head_dim));
+  Scratch scratch(table.attention_scratch(t.tokens, t.head_dim));
   table.attention(p.args, scratch.data());
   out.expect_margin_untouched();
   const bool bf16 = table.precision == Precision::bf16;
@@ -114,18 +113,18 @@ TEST_P(AttentionTest, HugeLogitsPickOneToken) {
   Rows out(9, 64, 64);
   p.args.out = out.data();
   p.args.out_stride = out.stride;
-  Scratch scratch(table().attention_scratch(9, 40, 32));
+  Scratch scratch(table().attention_scratch(40, 32));
   table().attention(p.args, scratch.data());
   expect_close(values(out), truth, bf16() ? 2.0 : 0.3, "out", 1e-4);
 }
 
 TEST_P(AttentionTest, EverythingMaskedGivesZeros) {
   Problem p(table(), 3, 20, 2, 16, false, true);
-  for (size_t j = 0; j < 20; ++j) p.mask(0, j) = -std::numeric_limits<float>::infinity();
+  std::fill_n(p.bias.data(), 2 * 3 * 20, -std::numeric_limits<float>::infinity());
   Rows out(3, 32, 32);
   p.args.out = out.data();
   p.args.out_stride = out.stride;
-  Scratch scratch(table().attention_scratch(3, 20, 16));
+  Scratch scratch(table().attention_scratch(20, 16));
   table().attention(p.args, scratch.data());
   for (double v : values(out)) EXPECT_EQ(v, 0);
 }
@@ -134,14 +133,14 @@ TEST_P(AttentionTest, EverythingMaskedGivesZeros) {
 TEST_P(AttentionTest, AMaskOnEveryTokenGivesTheirMean) {
   for (const float mask : {-1e9f, -1e10f, -1e30f, std::numeric_limits<float>::lowest()}) {
     Problem p(table(), 3, 40, 2, 32, false, true);
-    for (size_t j = 0; j < 40; ++j) p.mask(0, j) = mask;
+    std::fill_n(p.bias.data(), 2 * 3 * 40, mask);
     Rows out(3, 64, 64), plain(3, 64, 64);
-    Scratch scratch(table().attention_scratch(3, 40, 32));
+    Scratch scratch(table().attention_scratch(40, 32));
     p.args.out = out.data();
     p.args.out_stride = out.stride;
     table().attention(p.args, scratch.data());
     p.args.out = plain.data();
-    p.args.mask = nullptr;
+    p.args.bias = nullptr;
     p.args.scale = 0;  // no logit is larger than another
     table().attention(p.args, scratch.data());
     for (size_t i = 0; i < 3; ++i)
@@ -174,7 +173,7 @@ TEST_P(AttentionTest, Gradient) {
     b.d_q_stride = d_q.stride;
     b.d_k_stride = d_k.stride;
     b.d_v_stride = d_v.stride;
-    Scratch scratch(table().attention_scratch(s.queries, s.tokens, s.head_dim));
+    Scratch scratch(table().attention_scratch(s.tokens, s.head_dim));
     table().attention_backward(b, scratch.data());
     for (const Rows* d : {&d_q, &d_k, &d_v}) d->expect_margin_untouched();
     const double tolerance = 2e-5 * std::sqrt(double(s.queries) / double(s.tokens) + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMM and its epilogue against the reference, for every table: odd sizes, strides, margins that
 // must stay untouched, transposed packing, every combination of the epilogue.
-#include "fungi/kernel/reference.h"
+#include "tests/kernel/reference.h"
 #include "tests/kernel/support.h"
 
 namespace fungi::kernel {

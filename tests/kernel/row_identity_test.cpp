@@ -109,7 +109,7 @@ TEST_P(RowIdentityTest, AttentionQueries) {
     a.k_stride = a.v_stride = keys.stride;
     a.out = out.data();
     a.out_stride = out.stride;
-    Scratch scratch(table().attention_scratch(count, kTokens, kDim));
+    Scratch scratch(table().attention_scratch(kTokens, kDim));
     table().attention(a, scratch.data());
     return out;
   };

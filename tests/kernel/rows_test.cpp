@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row-wise kernels against the reference, for every table: norms and their gradient, softmax,
 // conversions, dot.
-#include "fungi/kernel/reference.h"
+#include "tests/kernel/reference.h"
 #include "tests/kernel/support.h"
 
 namespace fungi::kernel {

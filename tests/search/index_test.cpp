@@ -36,6 +36,12 @@ bool same(const Neighbours& a, const Neighbours& b) {
          std::equal(a.value.data(), a.value.data() + count, b.value.data());
 }
 
+double recall_against_exact(const Index& index, View<const float> rows, View<const float> queries,
+                            size_t k, Pool& pool, const SearchOptions& options = {}) {
+  return recall(index.search(queries, k, pool, options),
+                knn(rows, queries, k, pool, {.metric = index.metric()}));
+}
+
 class IndexTest : public testing::Test {
  protected:
   const test::TemporaryFolder place_;

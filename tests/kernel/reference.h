@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain truth, for tests only: every kernel as the formula says, templated on the scalar
+// The plain truth: every kernel as the formula says, templated on the scalar
 // (float, double, complex<double> for derivatives by complex step). Comparisons look at the real
 // part. Rows are compact unless a stride is given; gradients overwrite their outputs.
 #pragma once
@@ -150,7 +150,7 @@ struct AttentionProblem {
   size_t queries, tokens, heads, head_dim;
   double scale = 1;
   std::vector<T> q, k, v;
-  std::vector<double> bias, mask;  // [heads, queries, tokens] and [tokens]; empty means none
+  std::vector<double> bias;  // [heads, queries, tokens]; empty means none
 
   size_t width() const { return heads * head_dim; }
 
@@ -162,7 +162,6 @@ struct AttentionProblem {
         s += q[query * width() + head * head_dim + l] * k[j * width() + head * head_dim + l];
       p[j] = T(scale) * s;
       if (!bias.empty()) p[j] += T(bias[(head * queries + query) * tokens + j]);
-      if (!mask.empty()) p[j] += T(mask[j]);
     }
     softmax(tokens, p.data());
     return p;
