@@ -45,7 +45,10 @@ int run(const Arguments& args) {
     throw;
   }
   const Architecture& a = reading.architecture;
-  const auto facts = describe(a);
+  auto facts = describe(a);
+  if (a.family.ends_with("clip") && !a.head)
+    facts.emplace_back("projection",
+                       "none found: embeddings are those of the tower, before any projection");
   if (args.json) {
     nlohmann::json out = start_json(checkpoint, args.tensors);
     for (const auto& [name, value] : facts) out["architecture"][name] = value;

@@ -12,7 +12,7 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   NameReader names(checkpoint, stated_facts);
   const std::string layer = "Transformer/encoderblock_",
                     attention = "/MultiHeadDotProductAttention_1/";
-  if (!names.find_prefix(layer + "0" + attention + "query/kernel", "embedding/kernel")) return {};
+  if (!names.find_prefix(kAugregAnchors)) return {};
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "augreg";

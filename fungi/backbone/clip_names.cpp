@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CLIP image towers in OpenAI's names (which open_clip kept) and in Hugging Face's. The activation
 // is a trap: OpenAI trained with QuickGELU, most open_clip weights with GELU, and the tensors look
-// the same; so it is taken from config.json, from OpenAI's own archive format, or from the user,
-// never guessed.
+// the same; so it is taken from config.json, from what OpenAI's own archives hold besides, or from
+// the user, never guessed.
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
@@ -31,12 +31,29 @@ void write_embedding(RecipeWriter& w, const std::string& patch, const std::strin
   w.rows("pos_patches", positions, 1);
 }
 
+// OpenAI released TorchScript archives, in which what a model was made for stands in tensors.
+// Others write TorchScript, too, and such tensors get into state dicts, but not both at once.
+bool is_released_by_openai(const NameReader& names) {
+  std::string above = names.full("");
+  if (above.ends_with("visual.")) above.resize(above.size() - 7);
+  for (const char* mark : {"input_resolution", "context_length", "vocab_size"})
+    if (!names.checkpoint().find(above + mark)) return false;
+  return names.checkpoint().format() == "torchscript";
+}
+
 }  // namespace
+
+void check_projection(const NameReader& names, const Architecture& a, const std::string& file) {
+  if (a.head) return;
+  for (const TensorInfo& t : names.checkpoint().tensors())
+    if (t.name.ends_with("text_projection") || t.name.ends_with("text_projection.weight"))
+      refuse_missing(names, names.full(file));
+}
 
 std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
                                        const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix("transformer.resblocks.0.attn.in_proj_weight", "conv1.weight")) return {};
+  if (!names.find_prefix(kClipAnchors)) return {};
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "openai";
@@ -47,15 +64,17 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
   a.depth = names.count_blocks("transformer.resblocks.", ".attn.in_proj_weight");
   set_heads(names, a);
   a.mlp_hidden = names.dimension("transformer.resblocks.0.mlp.c_fc.weight", 0);
-  a.layer_scale = names.has("transformer.resblocks.0.ls_1.gamma");
+  a.layer_scale = names.has("transformer.resblocks.0.ls_1.gamma") ||
+                  names.has("transformer.resblocks.0.ls_2.gamma");
   set_clip(names, a, names.dimension("positional_embedding", 0));
-  if (checkpoint.format().find("torchscript") != std::string::npos)
-    a.activation = kernel::Activation::quick_gelu;  // OpenAI's archives
+  if (is_released_by_openai(names))
+    a.activation = kernel::Activation::quick_gelu;
   else if (!names.stated("activation"))
     fail("a CLIP tower in OpenAI's names does not tell its activation", checkpoint.path(),
          "state it: --set activation=quick_gelu (OpenAI's weights, and open_clip's -quickgelu) or "
          "--set activation=gelu");
   a.head = names.has("proj");
+  check_projection(names, a, "proj");
   if (a.head) a.embedding_width = names.dimension("proj", 1);
   apply_stated_facts(names, a);
   check(names, a);
@@ -88,12 +107,10 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
 std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
                                                    const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  const std::string anchor = "encoder.layers.0.self_attn.q_proj.weight",
-                    token = "embeddings.class_embedding";
   std::string v = "vision_model.";
-  if (!names.find_prefix(v + anchor, v + token)) {
+  if (!names.find_prefix(kHuggingfaceClipAnchors, v)) {
     v.clear();  // a lone CLIPVisionModel, as transformers 5 saves it
-    if (!names.find_prefix(anchor, token)) return {};
+    if (!names.find_prefix(kHuggingfaceClipAnchors)) return {};
   }
   Reading reading;
   Architecture& a = reading.architecture;
@@ -120,6 +137,10 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   else
     a.activation = kernel::Activation::quick_gelu;
   a.head = names.has("visual_projection.weight");
+  const auto kind = names.config_text("/architectures/0");
+  if (!a.head && kind == "CLIPVisionModelWithProjection")
+    refuse_missing(names, names.full("visual_projection.weight"));
+  check_projection(names, a, "visual_projection.weight");
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);
   apply_stated_facts(names, a);
   check(names, a);

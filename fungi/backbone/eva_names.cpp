@@ -12,7 +12,7 @@ namespace fungi {
 std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
                                       const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix("blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight")) return {};
+  if (!names.find_prefix(kEvaAnchors)) return {};
   Reading reading;
   Architecture& a = reading.architecture;
   a.family = "eva02-clip";
@@ -24,22 +24,24 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
   set_heads(names, a);
   a.mlp_hidden = names.dimension("blocks.0.mlp.fc1_g.weight", 0);
   a.gated_mlp = true, a.activation = kernel::Activation::silu;
-  a.attention_norm = names.has("blocks.0.attn.norm.weight");
-  a.mlp_norm = names.has("blocks.0.mlp.norm.weight");
+  a.attention_norm = names.has_affine("blocks.0.attn.norm");
+  a.mlp_norm = names.has_affine("blocks.0.mlp.norm");
   a.rotary = true;
-  a.qkv_bias = names.has("blocks.0.attn.q_proj.bias");
+  a.qkv_bias = names.has("blocks.0.attn.q_proj.bias") || names.has("blocks.0.attn.v_proj.bias");
   a.channels = names.dimension("patch_embed.proj.weight", 1);
   a.patch_h = a.patch_w = a.stride_h = a.stride_w = names.dimension("patch_embed.proj.weight", 2);
   set_grid(names, a, names.count("pos_embed") / a.width - 1);
   const std::string pool = names.config_text("/global_pool").value_or("token");
-  if (pool != "token" && !names.has("fc_norm.weight"))
+  const bool fc_norm = names.has_affine("fc_norm");
+  if (pool != "token" && !fc_norm)
     fail(fmt::format("config.json says global_pool {}, which is not known here", pool),
          checkpoint.path(), "only the class token, or the mean with fc_norm, is");
-  if (names.has("fc_norm.weight")) a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
-  if (names.has("head.weight") && !a.norm_after_pooling) {
-    a.head = true, a.head_bias = names.has("head.bias");
+  if (fc_norm) a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
+  if (names.has_affine("head") && !a.norm_after_pooling) {
+    a.head = a.head_bias = true;  // timm's heads always have a bias
     a.embedding_width = names.dimension("head.weight", 0);
   }
+  if (!fc_norm) check_projection(names, a, "head.weight");
   if (!read_timm_transform(names, a)) {
     a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
     a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
@@ -60,8 +62,8 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
       w.affine(b + part, b + part);
     if (a.attention_norm) w.affine(b + "attn.norm", b + "attn.norm");
     if (a.mlp_norm) w.affine(b + "mlp.norm", b + "mlp.norm");
-    w.stacked(b + "attn.qkv", {b + "attn.q_proj", b + "attn.k_proj", b + "attn.v_proj"},
-              a.qkv_bias);
+    const std::string key = b + "attn.k_proj";
+    w.stacked(b + "attn.qkv", {b + "attn.q_proj", key, b + "attn.v_proj"}, a.qkv_bias, key);
     w.stacked(b + "mlp.fc1", {b + "mlp.fc1_g", b + "mlp.fc1_x"}, true);
   }
   w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");

@@ -34,17 +34,15 @@ void set_filter_bank(const NameReader& names, Architecture& a, size_t positions)
 std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
                                                   const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix("encoder.layer.0.attention.attention.query.weight",
-                         "embeddings.cls_token"))
-    return {};
+  if (!names.find_prefix(kHuggingfaceVitAnchors)) return {};
   // Encoders of pictures with words have these names, too.
   if (const auto type = names.config_text("/model_type"); type == "vilt" || type == "flava")
     fail(
         fmt::format("config.json says model_type {}, which does not look at pictures alone", *type),
         checkpoint.path(), "`fungi models` lists what can be run");
   const std::string patch = "embeddings.patch_embeddings.projection";
-  const bool dinov2 = names.has("encoder.layer.0.norm1.weight"),
-             swiglu = names.has("encoder.layer.0.mlp.weights_in.weight");
+  const bool dinov2 = names.has_affine("encoder.layer.0.norm1"),
+             swiglu = names.has_affine("encoder.layer.0.mlp.weights_in");
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "huggingface";
@@ -57,18 +55,25 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   set_heads(names, a);
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(dinov2 ? 1e-6 : 1e-12));
   a.activation = parse_activation(names.config_text("/hidden_act").value_or("gelu"));
-  a.qkv_bias = names.has("encoder.layer.0.attention.attention.query.bias");
+  a.qkv_bias = names.has("encoder.layer.0.attention.attention.query.bias") ||
+               names.has("encoder.layer.0.attention.attention.value.bias");
   const std::string fc1 = swiglu ? "mlp.weights_in" : dinov2 ? "mlp.fc1" : "intermediate.dense";
   const std::string fc2 = swiglu ? "mlp.weights_out" : dinov2 ? "mlp.fc2" : "output.dense";
   a.mlp_hidden = names.dimension("encoder.layer.0." + fc2 + ".weight", 1);
   a.gated_mlp = swiglu;
   if (swiglu) a.activation = kernel::Activation::silu;
-  a.layer_scale = names.has("encoder.layer.0.layer_scale1.lambda1");
+  a.layer_scale = names.has("encoder.layer.0.layer_scale1.lambda1") ||
+                  names.has("encoder.layer.0.layer_scale2.lambda1");
   a.mask_token = names.has("embeddings.mask_token");
   a.registers = names.has("embeddings.register_tokens")
                     ? names.count("embeddings.register_tokens") / a.width
                     : 0;
   const bool distilled = names.has("embeddings.distillation_token");
+  const auto type = names.config_text("/model_type");
+  if (!a.registers && type == "dinov2_with_registers")
+    refuse_missing(names, names.full("embeddings.register_tokens"));
+  if (!distilled && (type == "deit" || type == "audio-spectrogram-transformer"))
+    refuse_missing(names, names.full("embeddings.distillation_token"));
   a.prefix_tokens = 1 + (distilled ? 1 : 0) + a.registers;
   a.position_resize = a.registers ? PositionResize::antialias_bicubic : PositionResize::bicubic;
   if (names.has("embeddings.detection_tokens"))
@@ -85,7 +90,7 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   if (a.channels == 1 && distilled) {
     set_filter_bank(names, a, positions - plain);
   } else {
-    set_grid(names, a, positions - plain);
+    set_grid(names, a, positions - plain, distilled ? "" : "embeddings.distillation_token");
     if (distilled) a.family = "deit-distilled";
   }
   a.preprocess.resize = a.input_h * 256 / 224;

@@ -15,19 +15,6 @@
 namespace fungi {
 namespace {
 
-// Training checkpoints hold several networks; these are the ones their authors evaluate.
-bool preferred(const std::string& prefix) {
-  static const std::set<std::string_view> words{"teacher",      "base_encoder", "ema",
-                                                "model_ema",    "ema_model",    "state_dict_ema",
-                                                "vision_model", "visual"};
-  for (std::string_view rest = prefix; !rest.empty();) {
-    const size_t dot = rest.find('.');
-    if (words.count(rest.substr(0, dot))) return true;
-    rest.remove_prefix(dot == std::string_view::npos ? rest.size() : dot + 1);
-  }
-  return false;
-}
-
 size_t parse_size(const std::string& key, const std::string& value) {
   try {
     size_t used = 0;
@@ -61,39 +48,9 @@ std::optional<std::pair<size_t, size_t>> config_input_size(const NameReader& nam
 
 }  // namespace
 
-bool NameReader::find_prefix(std::string_view anchor, std::string_view also) {
-  std::vector<std::string> found;
-  for (const TensorInfo& t : checkpoint_.tensors()) {
-    if (!t.name.ends_with(anchor)) continue;
-    const std::string prefix = t.name.substr(0, t.name.size() - anchor.size());
-    if (!prefix.empty() && prefix.back() != '.' && prefix.back() != '/') continue;
-    if (!also.empty() && !checkpoint_.find(prefix + std::string(also))) continue;
-    found.push_back(prefix);
-  }
-  if (found.empty()) return false;
-  if (const auto wanted = stated("prefix")) {
-    for (const std::string& p : found)
-      if (p == *wanted || p == *wanted + ".") return prefix_ = p, true;
-    fail(fmt::format("there is no network under '{}'", *wanted), checkpoint_.path(),
-         fmt::format("choose --set prefix= one of: '{}'", fmt::join(found, "', '")));
-  }
-  if (found.size() > 1) {
-    std::vector<std::string> better;
-    std::copy_if(found.begin(), found.end(), std::back_inserter(better), preferred);
-    if (better.size() != 1)
-      fail(fmt::format("the file holds {} networks", found.size()), checkpoint_.path(),
-           fmt::format("choose --set prefix= one of: '{}'", fmt::join(found, "', '")));
-    found = better;
-  }
-  prefix_ = found.front();
-  return true;
-}
-
 size_t NameReader::dimension(std::string_view name, size_t axis) const {
   const TensorInfo* t = checkpoint_.find(full(name));
-  if (!t)
-    fail("the tensor is missing", fmt::format("{}: {}", checkpoint_.path(), full(name)),
-         "the file is incomplete or of another architecture");
+  if (!t) refuse_missing(*this, full(name));
   if (axis >= t->shape.size() || t->shape[axis] == 0)
     fail(fmt::format("the shape is {}, which has no axis {}", t->shape_text(), axis),
          fmt::format("{}: {}", checkpoint_.path(), printable(full(name))),
@@ -103,9 +60,7 @@ size_t NameReader::dimension(std::string_view name, size_t axis) const {
 
 size_t NameReader::count(std::string_view name) const {
   const TensorInfo* t = checkpoint_.find(full(name));
-  if (!t)
-    fail("the tensor is missing", fmt::format("{}: {}", checkpoint_.path(), full(name)),
-         "the file is incomplete or of another architecture");
+  if (!t) refuse_missing(*this, full(name));
   return t->count();
 }
 
@@ -147,13 +102,14 @@ void RecipeWriter::affine(const std::string& canonical, const std::string& file)
 }
 
 void RecipeWriter::stacked(const std::string& canonical, const std::vector<std::string>& files,
-                           bool bias) {
+                           bool bias, const std::string& unbiased) {
   for (const std::string& file : files)
     recipes[canonical + ".weight"].parts.push_back(names_.full(file + ".weight"));
   if (!bias) return;
-  for (const std::string& file : files)
-    recipes[canonical + ".bias"].parts.push_back(
-        names_.has(file + ".bias") ? names_.full(file + ".bias") : "");
+  for (const std::string& file : files) {
+    const bool zeros = file == unbiased && !names_.has(file + ".bias");
+    recipes[canonical + ".bias"].parts.push_back(zeros ? "" : names_.full(file + ".bias"));
+  }
 }
 
 void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
@@ -217,13 +173,20 @@ std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, cons
   return grid_of(stated_size(names), a, positions);
 }
 
-void set_grid(const NameReader& names, Architecture& a, size_t positions) {
+void set_grid(const NameReader& names, Architecture& a, size_t positions,
+              const std::string& token) {
   const auto grid = find_grid(names, a, positions);
-  if (!grid)
-    fail(fmt::format("{} patch positions do not form a square", positions),
+  if (!grid) {
+    const bool one_more = !token.empty() && positions > 1 && find_grid(names, a, positions - 1);
+    fail(fmt::format("{} patch positions do not form a square{}", positions,
+                     one_more ? fmt::format(", but one less would: is the tensor {} missing?",
+                                            printable(names.full(token)))
+                              : ""),
          names.checkpoint().path(),
-         fmt::format("state the input size that has so many patches of {}x{}: --set size=HxW",
-                     a.patch_h, a.patch_w));
+         fmt::format("{}state the input size that has so many patches of {}x{}: --set size=HxW",
+                     one_more ? "get the whole file; or, where it is whole, " : "", a.patch_h,
+                     a.patch_w));
+  }
   std::tie(a.stored_grid_h, a.stored_grid_w) = *grid;
   std::tie(a.input_h, a.input_w) =
       stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));
@@ -270,7 +233,9 @@ void check(const NameReader& names, const Architecture& a) {
            place, "choose another --set size=");
     if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
         a.prefix_tokens == a.registers)
-      fail("the model has no class token to pool", place, "--set pooling=mean_patches");
+      fail(fmt::format("the model has no class token to pool (no {})",
+                       printable(names.full("cls_token"))),
+           place, "is the file complete? Then state --set pooling=mean_patches");
   } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
     fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
          place, "--set pooling=first or mean_all");
@@ -320,13 +285,7 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
              checkpoint.path(), "leave out --set family");
       return std::move(*reading);
     }
-  const auto& tensors = checkpoint.tensors();
-  fail(fmt::format("none of the {} tensors belongs to an architecture known here{}", tensors.size(),
-                   tensors.empty()
-                       ? ""
-                       : fmt::format(" (the first is '{}')", printable(tensors.front().name))),
-       checkpoint.path(),
-       "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors");
+  refuse_unknown(checkpoint);
 }
 
 std::vector<FamilyFacts> families() {

@@ -15,19 +15,44 @@
 
 namespace fungi {
 
+// The two tensors that a dialect is known by; both lie under one prefix.
+struct Anchors {
+  std::string_view first, second;
+};
+inline constexpr Anchors kTimmAnchors{"blocks.0.attn.qkv.weight", "patch_embed.proj.weight"},
+    kEvaAnchors{"blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight"},
+    kTorchvisionAnchors{"encoder.layers.encoder_layer_0.self_attention.in_proj_weight",
+                        "conv_proj.weight"},
+    kClipAnchors{"transformer.resblocks.0.attn.in_proj_weight", "conv1.weight"},
+    kHuggingfaceClipAnchors{"encoder.layers.0.self_attn.q_proj.weight",
+                            "embeddings.class_embedding"},
+    kHuggingfaceVitAnchors{"encoder.layer.0.attention.attention.query.weight",
+                           "embeddings.cls_token"},
+    kBertAnchors{"encoder.layer.0.attention.self.query.weight",
+                 "embeddings.word_embeddings.weight"},
+    kT5Anchors{"encoder.block.0.layer.0.SelfAttention.q.weight",
+               "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
+    kAugregAnchors{"Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel",
+                   "embedding/kernel"};
+
 class NameReader {
  public:
   NameReader(const Checkpoint& checkpoint, const StatedFacts& stated_facts)
       : checkpoint_(checkpoint), overrides_(stated_facts) {}
 
-  // Finds the one prefix P for which P + anchor (and P + also, when given) are tensors; false when
-  // there is none. Of several, the trained teacher or encoder is preferred; otherwise Error naming
-  // them (override: prefix).
-  bool find_prefix(std::string_view anchor, std::string_view also = "");
+  // Finds the one prefix P for which both P + inside + anchor are tensors; false when there is
+  // none. Of several, the trained teacher or encoder is preferred, also when one of its anchors is
+  // missing: that is an Error. Otherwise Error naming them (override: prefix).
+  bool find_prefix(const Anchors& anchors, std::string_view inside = "");
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   std::string full(std::string_view name) const { return prefix_ + std::string(name); }
   bool has(std::string_view name) const { return checkpoint_.find(full(name)) != nullptr; }
+  // Either of name.weight and name.bias: which of two variants a file is must not hang on one
+  // tensor, or its absence would be blamed on those of the other variant.
+  bool has_affine(const std::string& name) const {
+    return has(name + ".weight") || has(name + ".bias");
+  }
   size_t dimension(std::string_view name,
                    size_t axis) const;  // Error when there is no such tensor or axis
   size_t count(std::string_view name) const;
@@ -58,7 +83,9 @@ class RecipeWriter {
   explicit RecipeWriter(const NameReader& names) : names_(names) {}
   // canonical.weight and, where the file has one, canonical.bias
   void affine(const std::string& canonical, const std::string& file);
-  void stacked(const std::string& canonical, const std::vector<std::string>& files, bool bias);
+  // All of them have a bias, or none; `unbiased`: this one may have none all the same, for zeros.
+  void stacked(const std::string& canonical, const std::vector<std::string>& files, bool bias,
+               const std::string& unbiased = "");
   void tensor(const std::string& canonical, const std::string& file);
   void rows(const std::string& canonical, const std::string& file, size_t first);
   Recipes recipes;
@@ -73,7 +100,9 @@ class RecipeWriter {
 void set_heads(const NameReader& names, Architecture& a, size_t left_out = 0);
 // The grid of a position table of so many rows (without those of prefix tokens), and the input
 // size: the one stated, or that of the table. Before the preprocessing, which follows the size.
-void set_grid(const NameReader& names, Architecture& a, size_t grid_positions);
+// token: what may be missing when there is one row too many.
+void set_grid(const NameReader& names, Architecture& a, size_t grid_positions,
+              const std::string& token = "");
 // Whether the size of config.json, or the stated one, has so many patches.
 bool config_size_has(const NameReader& names, const Architecture& a, size_t positions);
 bool stated_size_has(const NameReader& names, const Architecture& a, size_t positions);
@@ -86,9 +115,16 @@ void apply_stated_facts(const NameReader& names, Architecture& a);
 void check(const NameReader& names, const Architecture& a);
 
 // Whether the file is what was read into it: every tensor that a recipe names is there, blocks are
-// alike, nothing inside a block is left over, and config.json speaks of the same network. A variant
-// whose names look familiar must not be run as something else.
+// alike, nothing inside a block is left over, config.json speaks of the same network, and all
+// shapes are those of the architecture. A variant whose names look familiar must not be run as
+// something else.
 void check_reading(const NameReader& names, const Reading& reading);
+
+[[noreturn]] void refuse_missing(const NameReader& names, const std::string& tensor);
+// For a file that no dialect knows: names the anchor that the nearest of them misses.
+[[noreturn]] void refuse_unknown(const Checkpoint& checkpoint);
+// A CLIP tower without its projection (`file`) while the text tower beside it has one: incomplete.
+void check_projection(const NameReader& names, const Architecture& a, const std::string& file);
 
 // The evaluation transform, which no tensor tells: what timm's config.json says of it (false: there
 // is none), or a preprocessor_config.json beside the file; then what the user says.

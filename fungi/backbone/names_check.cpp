@@ -56,29 +56,27 @@ bool is_constant(std::string_view name) {
 void check_parts(const NameReader& names, const Recipes& recipes) {
   for (const auto& [canonical, recipe] : recipes)
     for (const std::string& part : recipe.parts)
-      if (!part.empty() && !names.checkpoint().find(part))
-        fail(fmt::format("the tensor is missing (needed as {})", canonical),
-             fmt::format("{}: {}", names.checkpoint().path(), printable(part)),
-             "the file is incomplete or of another architecture");
+      if (!part.empty() && !names.checkpoint().find(part)) refuse_missing(names, part);
 }
 
+// What one block has, all have.
 void check_blocks_alike(const NameReader& names, const Reading& reading) {
-  std::map<std::string, std::set<std::string>> blocks;
-  std::map<std::string, std::string> owner;  // of each tensor, one block that has it
+  const auto folders = block_folders(reading.recipes);
+  std::set<std::string> parts;
+  std::map<std::string, std::string> owner;  // of each name inside a block, one block that has it
   for (const auto& [name, recipe] : reading.recipes)
     if (const std::string block = canonical_block(name); !block.empty())
-      for (size_t part = 0; part < recipe.parts.size(); ++part) {
-        if (recipe.parts[part].empty()) continue;  // zeros: then in every block
-        const std::string tensor = fmt::format("{}{}", name.substr(block.size()),
-                                               part ? fmt::format(" (part {})", part + 1) : "");
-        blocks[block].insert(tensor);
-        owner[tensor] = block;
+      for (const std::string& part : recipe.parts) {
+        if (part.empty()) continue;  // zeros: then in every block
+        parts.insert(part);
+        owner[part.substr(folders.at(block).size())] = part;
       }
-  for (const auto& [block, tensors] : blocks)
-    for (const auto& [tensor, other] : owner)
-      if (!tensors.count(tensor))
-        fail(fmt::format("{}{} is missing, while {} has one", block, tensor, other),
-             names.checkpoint().path(), "the file is incomplete");
+  for (const auto& [block, folder] : folders)
+    for (const auto& [rest, other] : owner)
+      if (!parts.count(folder + rest))
+        fail(fmt::format("the tensor is missing, while there is {}", printable(other)),
+             fmt::format("{}: {}", names.checkpoint().path(), printable(folder + rest)),
+             "the file is incomplete");
 }
 
 // A tensor in the folder of a block that no recipe uses: a norm, bias or scale we would leave
@@ -131,6 +129,7 @@ void check_reading(const NameReader& names, const Reading& reading) {
   check_blocks_alike(names, reading);
   check_nothing_left(names, reading);
   check_config(names, reading.architecture);
+  check_shapes(names.checkpoint(), reading);
 }
 
 }  // namespace fungi

@@ -42,9 +42,14 @@ class Processor {
     }
     return out;
   }
-  int number(const char* key) const {
+  int whole_number(const char* key) const {
     if (!all_[key].is_number_integer()) mistyped("a whole number", key);
     return all_[key].get<int>();
+  }
+  double positive(const char* key) const {
+    if (!all_[key].is_number() || !(all_[key].get<double>() > 0))
+      mistyped("a positive number", key);
+    return all_[key].get<double>();
   }
   // 224, {"shortest_edge": 224}, or {"height": 224, "width": 224}, of which `square` tells the last
   // (and leaves the first as it is).
@@ -167,11 +172,20 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
   if (file.has("image_mean") != file.has("image_std"))
     file.refuse("expected image_mean and image_std together, found one of them");
   const bool normalise = file.flag("do_normalize", true);
-  if (normalise && !file.has("image_mean") && !file.has("size") && !file.has("resample")) return;
+  // Pixels are divided by 255 here; another factor goes into the statistics.
+  const double scale = file.has("rescale_factor") ? 255 * file.positive("rescale_factor") : 1;
+  const bool scaled = std::abs(scale - 1) > 1e-6;  // 1/255 in decimals is not quite 1/255
+  if (normalise && !scaled && !file.has("image_mean") && !file.has("size") && !file.has("resample"))
+    return;
   if (!normalise)
     p.mean = {0, 0, 0}, p.deviation = {1, 1, 1};
   else if (file.has("image_mean"))
     p.mean = file.colours("image_mean"), p.deviation = file.colours("image_std");
+  if (scaled)
+    for (size_t i = 0; i < 3; ++i) {
+      p.mean[i] = float(p.mean[i] / scale);
+      p.deviation[i] = float(p.deviation[i] / scale);
+    }
   const size_t input = std::min(a.input_h, a.input_w);
   if (file.has("size")) {
     p.squash = a.family != "clip";  // what a bare number means to the processors of each
@@ -187,7 +201,7 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
   }
   if (file.has("resample") && !find(facts, "interpolation")) {
     constexpr int kBilinear = 2, kBicubic = 3;  // Pillow's numbers
-    const int filter = file.number("resample");
+    const int filter = file.whole_number("resample");
     if (filter != kBilinear && filter != kBicubic)
       file.refuse(fmt::format("expected resample 2 (bilinear) or 3 (bicubic), found {}", filter));
     p.bilinear = filter == kBilinear;

@@ -43,8 +43,19 @@ struct Reading {
   std::string prefix;  // before all names of the network in the file
 };
 
-// Recognises the checkpoint by its names; Error naming the choices when it cannot be told.
+// Recognises the checkpoint by its names; Error naming the choices when it cannot be told. What it
+// gives can be loaded: every tensor is there, in its shape.
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
+
+// The canonical tensors that an architecture is run with, as the encoder asks for them.
+struct WantedTensor {
+  std::string name;
+  size_t rows = 0, cols = 0;
+};
+std::vector<WantedTensor> wanted_tensors(const Architecture& architecture);
+// Error naming the tensor of the file when one of them is missing or has another shape; no data is
+// read.
+void check_shapes(const Checkpoint& checkpoint, const Reading& reading);
 
 class CheckpointTensors : public TensorSource {
  public:

@@ -96,9 +96,7 @@ kernel::Activation t5_activation(const NameReader& names, bool gated) {
 std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
                                        const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix("encoder.layer.0.attention.self.query.weight",
-                         "embeddings.word_embeddings.weight"))
-    return {};
+  if (!names.find_prefix(kBertAnchors)) return {};
   Reading reading;
   Architecture& a = reading.architecture;
   a.dialect = "huggingface", a.input = InputKind::token_ids;
@@ -124,7 +122,7 @@ std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
   RecipeWriter w(names);
   auto norm = [&](const std::string& canonical,
                   const std::string& file) {  // the oldest files say gamma and beta
-    const bool old = names.has(file + ".gamma");
+    const bool old = names.has(file + ".gamma") || names.has(file + ".beta");
     w.tensor(canonical + ".weight", file + (old ? ".gamma" : ".weight"));
     w.tensor(canonical + ".bias", file + (old ? ".beta" : ".bias"));
   };
@@ -151,13 +149,13 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
                                      const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
   const std::string first = "encoder.block.0.layer.0.SelfAttention.";
-  if (!names.find_prefix(first + "q.weight", first + "relative_attention_bias.weight")) return {};
+  if (!names.find_prefix(kT5Anchors)) return {};
   const auto type = names.config_text("/model_type");
   if (type && !kT5.count(*type)) refuse_type(names, *type, fmt::format("{}", fmt::join(kT5, ", ")));
   Reading reading;
   Architecture& a = reading.architecture;
-  const std::string words =
-      names.has("shared.weight") ? "shared.weight" : "encoder.embed_tokens.weight";
+  const std::string own = "encoder.embed_tokens.weight", shared = "shared.weight",
+                    words = names.has(own) && !names.has(shared) ? own : shared;
   const std::string mlp = ".layer.1.DenseReluDense.";
   a.family = "t5", a.dialect = "huggingface", a.input = InputKind::token_ids;
   a.vocabulary = names.dimension(words, 0);
@@ -172,7 +170,8 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
          checkpoint.path(), "see relative_attention_max_distance in its config.json");
   a.heads = names.dimension(first + "relative_attention_bias.weight", 1);
   a.head_dim = names.dimension(first + "q.weight", 0) / a.heads;
-  a.gated_mlp = names.has("encoder.block.0" + mlp + "wi_0.weight");
+  a.gated_mlp = names.has("encoder.block.0" + mlp + "wi_0.weight") ||
+                names.has("encoder.block.0" + mlp + "wi_1.weight");
   a.mlp_hidden = names.dimension("encoder.block.0" + mlp + "wo.weight", 1);
   a.activation = t5_activation(names, a.gated_mlp);
   a.prefix_tokens = 0;

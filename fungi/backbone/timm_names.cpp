@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
@@ -28,6 +29,7 @@ class Origin {
     if (names.full("").find("teacher.backbone.") != std::string::npos) text_ += ".dino";
     if (const auto family = names.stated("family")) text_ = *family;
     text_ = lower(text_);
+    named_ = names.config_text("/architecture").has_value();
   }
   // As a whole word: "dino" is none of "dinosaur".
   bool mentions(std::string_view word) const {
@@ -39,9 +41,25 @@ class Origin {
     return false;
   }
   bool fine_tuned() const { return text_.find("_ft_") != std::string::npos; }
+  // As in vit_small_patch14_reg4_dinov2 and dinov2_vits14_reg4_pretrain.pth; in the names of other
+  // files it may mean anything.
+  bool has_registers() const {
+    const size_t at = text_.find("_reg");
+    return (named_ || mentions("dinov2")) && at != std::string::npos &&
+           std::isdigit(static_cast<unsigned char>(text_[at + 4]));
+  }
+  // Whether anything says if this is one of DINO's files or one of those that timm resizes.
+  bool known() const {
+    if (named_) return true;
+    for (const char* word :
+         {"dino", "vit", "deit", "mae", "moco", "mocov3", "augreg", "augreg2", "timm"})
+      if (mentions(word)) return true;
+    return false;
+  }
 
  private:
   std::string text_;
+  bool named_ = false;  // by timm's config.json
 };
 
 // The activation of a plain MLP, where config.json has an opinion.
@@ -78,6 +96,13 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
   }
 }
 
+// What SSAST leaves beside the network in its pre-trained files.
+std::string ssast_sign(const NameReader& names) {
+  std::string above = names.full("");
+  if (above.ends_with("v.")) above.resize(above.size() - 2);
+  return above + "p_input_tdim";
+}
+
 // SSAST (SPEC 4.3): 128 bins; the stored table is 8 rows of bins by 64 columns of time, the run
 // uses stride 10.
 void set_ssast(const NameReader& names, Architecture& a) {
@@ -88,14 +113,13 @@ void set_ssast(const NameReader& names, Architecture& a) {
          names.checkpoint().path(), "SSAST by frames is not supported; use the one by patches");
   // AST and fine-tuned SSAST have the same names, but other strides and tables, which nothing
   // tells. Only the pre-trained file says what its table is for.
-  std::string above = names.full("");
-  if (above.ends_with("v.")) above.resize(above.size() - 2);
-  if (!names.checkpoint().find(above + "p_input_tdim"))
-    fail(
-        "an audio transformer in the names of AST and SSAST, but no p_input_tdim, which SSAST "
-        "leaves in its pre-trained files",
-        names.checkpoint().path(),
-        "fine-tuned SSAST is not supported; use AST in Hugging Face's names");
+  if (!names.checkpoint().find(ssast_sign(names)))
+    fail(fmt::format("an audio transformer in the names of AST and SSAST, but no {}, which SSAST "
+                     "leaves in its pre-trained files",
+                     printable(ssast_sign(names))),
+         names.checkpoint().path(),
+         "fine-tuned SSAST is not supported; use AST in Hugging Face's names");
+  for (const char* token : {"cls_token", "dist_token"}) names.count(token);  // else missing
   const size_t rows = names.count("pos_embed") / a.width, plain = a.prefix_tokens - a.registers;
   const size_t positions = rows > plain ? rows - plain : 0;
   a.input_h = 128, a.input_w = 1024;
@@ -110,17 +134,20 @@ void set_ssast(const NameReader& names, Architecture& a) {
   a.stride_h = a.stride_w = a.patch_h > 10 ? 10 : a.patch_h;
 }
 
-void set_tokens(const NameReader& names, Architecture& a) {
+void set_tokens(const NameReader& names, const Origin& origin, Architecture& a) {
   const size_t distilled = names.has("dist_token") ? 1 : 0;
   const char* registers = names.has("register_tokens") ? "register_tokens" : "reg_token";
   a.registers = names.has(registers) ? names.count(registers) / a.width : 0;
   const size_t plain = (names.has("cls_token") ? 1 : 0) + distilled;
+  if (!a.registers && origin.has_registers())
+    refuse_missing(names, names.full(names.has("mask_token") ? "register_tokens" : "reg_token"));
   a.prefix_tokens = plain + a.registers;
   if (distilled) a.pooling = Pooling::mean_prefix;
   const size_t rows = names.count("pos_embed") / a.width;
   const bool ssast =
-      a.channels == 1 && distilled &&
-      (names.full("").ends_with("v.") || rows <= plain || !find_grid(names, a, rows - plain));
+      a.channels == 1 && (names.checkpoint().find(ssast_sign(names)) ||
+                          (distilled && (names.full("").ends_with("v.") || rows <= plain ||
+                                         !find_grid(names, a, rows - plain))));
   if (ssast) return set_ssast(names, a);
   // A table without rows for the prefix looks like one of a grid that is no square: unless
   // config.json knows the size it needs a sign.
@@ -133,7 +160,8 @@ void set_tokens(const NameReader& names, Architecture& a) {
       plain > 0 && (config_size_has(names, a, grid) || !config_size_has(names, a, rows)) &&
       (grid_fits ||
        !(rows_fit || (stated_size_has(names, a, rows) && !stated_size_has(names, a, grid))));
-  set_grid(names, a, a.position_on_prefix ? rows - plain : rows);
+  set_grid(names, a, a.position_on_prefix ? rows - plain : rows,
+           names.has("cls_token") ? "dist_token" : "cls_token");
 }
 
 void set_family(const NameReader& names, const Origin& origin, Architecture& a) {
@@ -155,7 +183,7 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
   if (origin.mentions("giantopt") && a.heads_assumed)
     fail("this giant has wider heads than its width tells", names.checkpoint().path(),
          "state their number: --set heads=16");
-  if (names.has("norm.weight") && names.has("fc_norm.weight"))
+  if (names.has_affine("norm") && names.has_affine("fc_norm"))
     fail("two final norms, norm and fc_norm: expected one", names.checkpoint().path(),
          "this variant is not among those that `fungi models` lists");
   const bool quick = origin.mentions("quickgelu") || origin.mentions("quick_gelu");
@@ -192,7 +220,7 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
 }
 
 void set_pooling(const NameReader& names, Architecture& a) {
-  a.norm_after_pooling = names.has("fc_norm.weight");
+  a.norm_after_pooling = names.has_affine("fc_norm");
   std::string pool = names.config_text("/model_args/global_pool")
                          .value_or(names.config_text("/global_pool").value_or(""));
   if (pool.empty()) pool = a.norm_after_pooling ? "avg" : "token";
@@ -205,15 +233,45 @@ void set_pooling(const NameReader& names, Architecture& a) {
          names.checkpoint().path(), "state another: --set pooling=first or mean_patches");
 }
 
+// The head of a tower is its projection; that of a fine-tuned one tells ImageNet's classes.
+void set_head(const NameReader& names, const Origin& origin, Architecture& a) {
+  const std::string architecture = names.config_text("/architecture").value_or("clip");
+  if (a.family != "clip" || origin.fine_tuned() || architecture.find("clip") == std::string::npos)
+    return;
+  if (names.has_affine("head")) {
+    const size_t outputs = names.dimension("head.weight", 0);
+    a.head = outputs != 1000 && outputs != 11821 && outputs != 21841 && outputs != 21843;
+    a.head_bias = a.head;  // timm's heads always have one, of zeros for OpenAI's weights
+    if (a.head) a.embedding_width = outputs;
+  } else {
+    check_projection(names, a, "head.weight");
+  }
+}
+
+// DINO's files have the tensors of any ViT, but a rule of their own for other sizes. Theirs is a
+// class token with a position, and no classifier.
+void check_resize_known(const NameReader& names, const Origin& origin, const Architecture& a) {
+  if (a.grid_h() == a.stored_grid_h && a.grid_w() == a.stored_grid_w) return;
+  if (a.family != "vit" || origin.known() || !a.position_on_prefix || a.layer_scale ||
+      a.registers || a.mask_token || a.norm_after_pooling || names.has_affine("head"))
+    return;
+  fail(fmt::format("positions of {}x{} patches are to be resized to {}x{}, which DINO does in "
+                   "another way than timm, and nothing tells whose file this is",
+                   a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w()),
+       names.checkpoint().path(),
+       "state it: --set family=dino, or --set family=vit for any other; or keep timm's config.json "
+       "beside it");
+}
+
 }  // namespace
 
 std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
                                        const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix("blocks.0.attn.qkv.weight", "patch_embed.proj.weight")) return {};
+  if (!names.find_prefix(kTimmAnchors)) return {};
   Reading reading;
   Architecture& a = reading.architecture;
-  const bool swiglu = names.has("blocks.0.mlp.w12.weight");  // DINOv2's giant
+  const bool swiglu = names.has_affine("blocks.0.mlp.w12");  // DINOv2's giant
   const char *fc1 = swiglu ? "mlp.w12" : "mlp.fc1", *fc2 = swiglu ? "mlp.w3" : "mlp.fc2";
   a.width = names.dimension("blocks.0.attn.qkv.weight", 1);
   a.depth = names.count_blocks("blocks.", ".attn.qkv.weight");
@@ -225,27 +283,22 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   a.patch_w = a.stride_w = names.dimension("patch_embed.proj.weight", 3);
   a.patch_bias = names.has("patch_embed.proj.bias");
   a.qkv_bias = names.has("blocks.0.attn.qkv.bias");
-  const bool deit = names.has("blocks.0.gamma_1");  // DeiT-III's own names
-  a.layer_scale = deit || names.has("blocks.0.ls1.gamma");
-  a.norm_pre = names.has("norm_pre.weight");
-  a.mask_token = names.has("mask_token");
+  const bool deit = names.has("blocks.0.gamma_1") || names.has("blocks.0.gamma_2");  // DeiT-III's
+  a.layer_scale = deit || names.has("blocks.0.ls1.gamma") || names.has("blocks.0.ls2.gamma");
+  a.norm_pre = names.has_affine("norm_pre");
+  // That of MAE's whole file belongs to the decoder, whose width it has.
+  a.mask_token = names.has("mask_token") &&
+                 (!names.has("decoder_embed.weight") || names.count("mask_token") == a.width);
   if (!a.patch_bias && !a.norm_pre) names.count("patch_embed.proj.bias");  // missing
-  set_tokens(names, a);
   const Origin origin(names);
+  set_tokens(names, origin, a);
   set_family(names, origin, a);
   set_pooling(names, a);
-  const std::string architecture = names.config_text("/architecture").value_or("clip");
-  if (a.family == "clip" && names.has("head.weight") && !origin.fine_tuned() &&
-      architecture.find("clip") != std::string::npos) {
-    // The head of a tower is its projection; that of a fine-tuned one tells ImageNet's classes.
-    const size_t outputs = names.dimension("head.weight", 0);
-    a.head = outputs != 1000 && outputs != 11821 && outputs != 21841 && outputs != 21843;
-    a.head_bias = a.head && names.has("head.bias");
-    if (a.head) a.embedding_width = outputs;
-  }
+  set_head(names, origin, a);
   set_preprocess(names, origin, a);
   apply_stated_facts(names, a);
   check(names, a);
+  check_resize_known(names, origin, a);
 
   RecipeWriter w(names);
   w.affine("patch_embed", "patch_embed.proj");

@@ -28,8 +28,9 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
                                               const StatedFacts& stated_facts) {
   NameReader names(checkpoint, stated_facts);
   const std::string layers = "encoder.layers.encoder_layer_";
-  if (!names.find_prefix(layers + "0.self_attention.in_proj_weight", "conv_proj.weight")) return {};
-  const bool old = names.has(layers + "0.mlp.linear_1.weight");
+  if (!names.find_prefix(kTorchvisionAnchors)) return {};
+  const bool old =
+      names.has_affine(layers + "0.mlp.linear_1") || names.has_affine(layers + "0.mlp.linear_2");
   const std::string fc1 = old ? ".mlp.linear_1" : ".mlp.0", fc2 = old ? ".mlp.linear_2" : ".mlp.3";
   Reading reading;
   Architecture& a = reading.architecture;

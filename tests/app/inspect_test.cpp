@@ -3,6 +3,7 @@
 // with stated facts.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_checkpoint.h"
@@ -53,6 +54,58 @@ TEST(Inspect, JsonOfAPathThatIsNotUtf8) {
   const Outcome o = run_fungi("inspect --json --set heads=4 '" + odd.string() + "'");
   EXPECT_EQ(o.status, 0) << o.err;
   EXPECT_EQ(nlohmann::json::parse(o.out)["architecture"]["heads"], "4");
+}
+
+// What is described can be loaded: inspect fails as extract would, in the same words.
+TEST(Inspect, RefusesWhatCannotBeLoaded) {
+  using Change = std::function<void(test::TinyCheckpoint&)>;
+  const std::pair<const char*, Change> changes[] = {
+      {"norm.bias: the tensor is missing", [](auto& c) { c.shapes.erase("norm.bias"); }},
+      {"blocks.1.mlp.fc2.weight: the shape is 128x64, expected 64x128",
+       [](auto& c) {
+         std::swap(c.shapes["blocks.1.mlp.fc2.weight"][0], c.shapes["blocks.1.mlp.fc2.weight"][1]);
+       }},
+      {"patch_embed.proj.weight: the shape is 32x3x4x4",
+       [](auto& c) {
+         c.shapes["patch_embed.proj.weight"] = {32, 3, 4, 4};
+       }},
+      {"pos_embed: the shape is 1x64x17", [](auto& c) {
+         c.shapes["pos_embed"] = {1, 64, 17};
+       }}};
+  for (const auto& [message, change] : changes) {
+    test::TinyCheckpoint c = test::tiny_timm();
+    change(c);
+    const test::TemporaryFolder folder;
+    const std::string model = c.write(folder).string();
+    const Outcome inspect = run_fungi("inspect " + model),
+                  extract = run_fungi("extract " FUNGI_SOURCE_DIR "/demo/images/test -m " + model +
+                                      " -o " + (folder / "out").string());
+    EXPECT_EQ(inspect.status, 1) << message;
+    EXPECT_EQ(inspect.out, "");
+    EXPECT_NE(inspect.err.find(message), std::string::npos) << inspect.err;
+    EXPECT_EQ(extract.status, 1);
+    EXPECT_EQ(extract.err, inspect.err);
+  }
+  const test::TemporaryFolder folder;  // whole numbers for weights
+  const auto file = test::tiny_timm().write(folder) / "model.safetensors";
+  std::string bytes = test::read_text(file);
+  bytes.replace(bytes.find("F32", bytes.find("\"norm.bias\"")), 3, "I32");
+  std::ofstream(file, std::ios::binary) << bytes;
+  const Outcome integers = run_fungi("inspect " + file.string());
+  EXPECT_EQ(integers.status, 1);
+  EXPECT_NE(integers.err.find("norm.bias: is of type i32"), std::string::npos) << integers.err;
+}
+
+TEST(Inspect, SaysWhenATowerHasNoProjection) {
+  test::TinyCheckpoint c = test::tiny_timm();
+  c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = {test::kTimmWidth};
+  const auto inspect = [&] {
+    const test::TemporaryFolder folder;
+    return run_fungi("inspect --set activation=gelu " + c.write(folder).string()).out;
+  };
+  EXPECT_NE(inspect().find("projection        none found"), std::string::npos) << inspect();
+  c.shapes["head.weight"] = {24, test::kTimmWidth}, c.shapes["head.bias"] = {24};
+  EXPECT_EQ(inspect().find("projection"), std::string::npos) << inspect();
 }
 
 TEST(Bench, NamedArchitecturesTakeFactsOrRefuseThem) {

@@ -31,7 +31,7 @@ TinyCheckpoint timm_with(const std::string& what) {
       c.shapes[b + "ls1.gamma"] = c.shapes[b + "ls2.gamma"] = vector;
   } else if (what == "clip") {
     c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = vector;
-    c.shapes["head.weight"] = {32, test::kTimmWidth};
+    c.shapes["head.weight"] = {32, test::kTimmWidth}, c.shapes["head.bias"] = {32};
   }
   return c;
 }

@@ -54,6 +54,25 @@ TEST(PreprocessFacts, TheProcessorsFileSaysIt) {
   EXPECT_EQ(p.deviation, (Colours{1, 1, 1}));
 }
 
+// (r x - mean) / std for pixels x: with r = 2 / 255 the same as mean / 2 and std / 2 at 1 / 255.
+TEST(PreprocessFacts, AnotherScaleOfThePixelsGoesIntoTheStatistics) {
+  const nlohmann::json mean{1, 1, 0.5}, deviation{1, 0.5, 0.25};
+  PreprocessFacts p =
+      with({{"image_mean", mean}, {"image_std", deviation}, {"rescale_factor", 2.0 / 255}})
+          .read(kHeads)
+          .preprocess;
+  EXPECT_EQ(p.mean, (Colours{0.5f, 0.5f, 0.25f}));
+  EXPECT_EQ(p.deviation, (Colours{0.5f, 0.25f, 0.125f}));
+  p = with({{"do_normalize", false}, {"rescale_factor", 1.0}}).read(kHeads).preprocess;
+  EXPECT_EQ(p.mean, (Colours{0, 0, 0}));
+  EXPECT_FLOAT_EQ(p.deviation[0], 1 / 255.0f);
+  p = with(
+          {{"image_mean", mean}, {"image_std", deviation}, {"rescale_factor", 0.00392156862745098}})
+          .read(kHeads)
+          .preprocess;
+  EXPECT_EQ(p.deviation, (Colours{1, 0.5f, 0.25f})) << "what every published file says";
+}
+
 TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
   const auto refused = [](const nlohmann::json& processor, const char* what) {
     const std::string said = with(processor).refusal(kHeads);
@@ -73,6 +92,8 @@ TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
   refused({{"do_resize", "yes"}}, "do_resize");
   refused({{"do_resize", false}}, "do_resize");
   refused({{"do_rescale", false}}, "do_rescale");
+  refused({{"rescale_factor", 0}}, "rescale_factor");
+  refused({{"rescale_factor", "1/255"}}, "rescale_factor");
   refused({{"image_mean", {0, 0, 0}}}, "together");
   refused({{"image_mean", {1e39, 0, 0}}, {"image_std", {1, 1, 1}}}, "finite");
   refused({{"size", 16000}, {"crop_size", 4}}, "too small");

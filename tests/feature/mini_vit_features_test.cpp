@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SPEC 7.3 from images to projected features: backbone, heads, losses, short backward, reference
-// projection, normalisation.
+// SPEC 7.3 from images to projected features in f32, within 1e-5: backbone, heads, losses, short
+// backward, reference projection, normalisation.
 #include <gtest/gtest.h>
 
 #include "fungi/backbone/backbone.h"
@@ -52,8 +52,16 @@ class MiniVitFeatures : public testing::Test {
     return e;
   }
 
-  // The unit feature of the first `views` images as the views of one sample.
-  std::vector<float> feature(const Objective& objective, size_t views, double expected_loss) const {
+  // What SPEC 7.3 prints of a loss over the first `views` images as the views of one sample; an
+  // empty b1 or a norm of 0 is not printed there.
+  struct Printed {
+    double loss;
+    mini::Vector feature;
+    double norm = 0;       // of the layer's gradient, bias column included
+    mini::Vector b1 = {};  // b of the first view
+  };
+
+  void expect(const Objective& objective, size_t views, const Printed& printed) const {
     Workspace workspace;
     Recording recording(backbone_, views);
     Matrix<float> e(views, 8), d(views, 8);
@@ -64,26 +72,57 @@ class MiniVitFeatures : public testing::Test {
       backbone_.record(workspace, recording);
     }
     const double loss = objective.loss_and_gradient({e, {}, nullptr}, {d, {}});
-    EXPECT_NEAR(loss, expected_loss, 2e-5 * std::abs(expected_loss) + 1e-9);
+    EXPECT_NEAR(loss, printed.loss, kRelative * std::abs(printed.loss));
     LayerGradient g;
     backbone_.backward(d, recording, 0, workspace, g);
+    const double scale = objective.gradient_scale();
+    mini::Vector b1 = printed.b1;
+    for (double& x : b1) x *= scale;
+    if (!b1.empty()) {
+      EXPECT_LT(golden::relative_error(g.b.row(0), b1.data(), 8), kRelative);
+    }
+    if (printed.norm > 0) {
+      EXPECT_NEAR(norm(g) / scale, printed.norm, kRelative * printed.norm);
+    }
+    const Matrix<float> y = projected({g.b, g.a});
+    EXPECT_LT(golden::relative_error(y.data(), printed.feature.data(), 4), kRelative);
+  }
+
+  static double norm(const LayerGradient& g) {
+    double squares = 0;
+    for (size_t i = 0; i < 8; ++i)
+      for (size_t j = 0; j < 9; ++j) {
+        double sum = 0;
+        for (size_t v = 0; v < g.b.rows(); ++v)
+          sum += double(g.b(v, i)) * (j < 8 ? double(g.a(v, j)) : 1.0);
+        squares += sum * sum;
+      }
+    return std::sqrt(squares);
+  }
+
+  static Matrix<float> projected(const GradientFactors& factors) {
     ProjectionOptions options;
     options.kind = ProjectionKind::sign_reference;
     options.rows = 4;
     const auto projection = Projection::make(std::move(options), {8, 8, true});
     Matrix<float> y(1, 4);
-    const GradientFactors factors{g.b, g.a};
     projection->project({&factors, 1}, y);
     normalise({y.row(0), 4});
-    return {y.row(0), y.row(0) + 4};
+    return y;
   }
 
-  void expect_feature(const Objective& objective, size_t views, double loss,
-                      const mini::Vector& printed) const {
-    EXPECT_LT(golden::relative_error(feature(objective, views, loss).data(), printed.data(), 4),
-              2e-5);
+  // With the latents of the two negative images.
+  Simclr simclr(double denominator) const {
+    Simclr simclr({.width = 4, .temperature = 0.07, .denominator_temperature = denominator}, 8, 1);
+    simclr.restore(head_state("head", model_.simclr));
+    Workspace workspace;
+    Matrix<float> kept(2, 4);
+    simclr.reduce_support(embed(3, 2, workspace), kept);
+    simclr.prepare(kept, 1, pool_);
+    return simclr;
   }
 
+  static constexpr double kRelative = 1e-5;
   mini::Model model_;
   mutable Pool pool_{1};
   Backbone backbone_;
@@ -92,7 +131,12 @@ class MiniVitFeatures : public testing::Test {
 TEST_F(MiniVitFeatures, Kl) {
   Kl kl({.width = 6}, 8, 1);
   kl.restore(head_state("head", model_.kl));
-  expect_feature(kl, 1, 1.58975635338e-05, {0.254423279, 0.312501307, -0.886673067, 0.226765518});
+  expect(kl, 1,
+         {1.58975635338e-05,
+          {0.254423279, 0.312501307, -0.886673067, 0.226765518},
+          3.34718305e-05,
+          {7.31197522e-06, 1.52673477e-06, -3.05305299e-06, 7.98551358e-06, 4.11638027e-06,
+           -9.84767703e-06, 2.91697639e-07, -8.33157145e-06}});
 }
 
 // The paper's rule for torchvision checkpoints (SPEC 1.4.1).
@@ -104,8 +148,7 @@ class MiniVitPaperFeatures : public MiniVitFeatures {
 TEST_F(MiniVitPaperFeatures, KlTakesNorm1ForTheActivation) {
   Kl kl({.width = 6}, 8, 1);
   kl.restore(head_state("head", model_.kl));
-  expect_feature(kl, 1, 1.58975635338e-05,
-                 {-0.247112007, -0.74613218, -0.0389329854, -0.617014302});
+  expect(kl, 1, {1.58975635338e-05, {-0.247112007, -0.74613218, -0.0389329854, -0.617014302}});
 }
 
 TEST_F(MiniVitPaperFeatures, WithAndWithoutPruningAndForTorchvisionOnly) {
@@ -144,25 +187,54 @@ TEST_F(MiniVitFeatures, Dino) {
   for (NamedMatrix& m : head_state("teacher", model_.teacher))
     state.push_back({m.name, std::move(m.values)});
   dino.restore(state);
-  expect_feature(dino, 3, 15.3385399971, {0.480994914, -0.69293406, 0.48384556, -0.233194671});
+  expect(dino, 3,
+         {15.3385399971,
+          {0.480994914, -0.69293406, 0.48384556, -0.233194671},
+          27.2489581,
+          {-1.50203547, -1.22682341, -2.41347743, -1.93601959, 0.441590564, 2.79303995, 0.211625078,
+           3.6321003}});
 }
 
 TEST_F(MiniVitFeatures, Simclr) {
-  for (double denominator : {0.07, 1.0}) {
-    Simclr simclr({.width = 4, .temperature = 0.07, .denominator_temperature = denominator}, 8, 1);
-    simclr.restore(head_state("head", model_.simclr));
-    Workspace workspace;
-    const Matrix<float> e = embed(3, 2, workspace);
-    Matrix<float> kept(2, 4);
-    simclr.reduce_support(e, kept);
-    simclr.prepare(kept, 1, pool_);
-    if (denominator == 1)
-      expect_feature(simclr, 3, -11.1142504839,
-                     {0.836144587, -0.178323481, -0.0176813328, -0.518411358});
-    else
-      expect_feature(simclr, 3, 1.0636910857,
-                     {0.195284588, 0.377909808, -0.853578718, -0.300751523});
-  }
+  expect(simclr(0.07), 3,
+         {1.0636910857, {0.195284588, 0.377909808, -0.853578718, -0.300751523}, 1.48425389});
+  expect(simclr(1), 3,
+         {-11.1142504839, {0.836144587, -0.178323481, -0.0176813328, -0.518411358}, 2.85506126});
+  Workspace workspace;
+  Matrix<float> z(1, 4);
+  simclr(1).reduce_support(embed(0, 1, workspace), z);
+  const double printed[] = {-0.473706829, -0.117107602, 0.516497605, 0.426511591};
+  EXPECT_LT(golden::relative_error(z.data(), printed, 4), kRelative);
+}
+
+// Every token of an image is a view of it, and has a feature of its own (SPEC 2.4).
+TEST_F(MiniVitFeatures, PatchSimclr) {
+  const Backbone backbone = assemble("timm", false, true);
+  Workspace workspace;
+  Matrix<float> pixels(1, 192), e(1, 8), tokens(5, 8), d(5, 8);
+  std::copy(model_.images[0].begin(), model_.images[0].end(), pixels.data());
+  backbone.forward(Inputs::images(pixels), workspace, e, tokens);
+  const double loss = simclr(1).loss_and_gradient({tokens, {}, nullptr}, {d, {}});
+  EXPECT_NEAR(loss, -3.16592599218, kRelative * 3.16592599218);
+  LayerGradient g;
+  backbone.backward(Matrix<float>(1, 8), workspace, g, d);
+  ASSERT_EQ(g.b.rows(), 5u);
+  const auto expect_feature = [&](size_t token, const mini::Vector& printed) {
+    Matrix<float> feature(1, 12);
+    std::copy_n(tokens.row(token), 8, feature.data());
+    normalise({feature.data(), 8});
+    const Matrix<float> y =
+        projected({{g.b.row(token), 1, 8, g.b.stride()}, {g.a.row(token), 1, 8, g.a.stride()}});
+    std::copy_n(y.data(), 4, feature.data() + 8);
+    normalise({feature.data(), 12});
+    EXPECT_LT(golden::relative_error(feature.data(), printed.data(), 12), kRelative) << token;
+  };
+  expect_feature(
+      1, {0.0280271436, -0.333885284, 0.348385701, 0.0153788633, 0.208771349, 0.22229436,
+          -0.415657355, -0.0188333415, 0.250690843, -0.576770901, 0.102489109, -0.306570401});
+  expect_feature(
+      4, {-0.0321886882, -0.0561398035, -0.19669313, -0.00484569963, 0.228160366, -0.437503333,
+          0.45977765, 0.0473152839, 0.164207233, 0.202835922, -0.628225683, -0.192940573});
 }
 
 }  // namespace

@@ -106,10 +106,10 @@ TEST(EvaluationTransform, SquashesWhereTheModelDoesButNotWhereThePaperDidNot) {
 }
 
 TEST(EvaluationTransform, RefusesWhatIsNoSquarePicture) {
-  Architecture a = architecture_of("dino/model.pth");
+  Architecture a = architecture_of("dino/model.pth", {{"family", "dino"}});
   a.input_w = 112;
   EXPECT_THROW(evaluation_transform(a, Preset::native), Error);
-  a = architecture_of("dino/model.pth");
+  a = architecture_of("dino/model.pth", {{"family", "dino"}});
   a.channels = 1;
   EXPECT_THROW(evaluation_transform(a, Preset::native), Error);
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which network of a file is meant: training checkpoints hold several, under prefixes of their own.
+// And which tensor to ask for when there is none that any dialect knows.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
+
+namespace fungi {
+namespace {
+
+// Of several networks, these are the ones their authors evaluate.
+bool preferred(const std::string& prefix) {
+  static const std::set<std::string_view> words{"teacher",      "base_encoder", "ema",
+                                                "model_ema",    "ema_model",    "state_dict_ema",
+                                                "vision_model", "visual"};
+  for (std::string_view rest = prefix; !rest.empty();) {
+    const size_t dot = rest.find('.');
+    if (words.count(rest.substr(0, dot))) return true;
+    rest.remove_prefix(dot == std::string_view::npos ? rest.size() : dot + 1);
+  }
+  return false;
+}
+
+// All prefixes P for which P + end is a tensor.
+std::set<std::string> prefixes_of(const Checkpoint& checkpoint, std::string_view end) {
+  std::set<std::string> found;
+  for (const TensorInfo& t : checkpoint.tensors()) {
+    if (!t.name.ends_with(end)) continue;
+    const std::string prefix = t.name.substr(0, t.name.size() - end.size());
+    if (prefix.empty() || prefix.back() == '.' || prefix.back() == '/') found.insert(prefix);
+  }
+  return found;
+}
+
+// CLIP's text towers have blocks like those of its image towers.
+bool is_text_tower(const Checkpoint& checkpoint, const std::string& prefix) {
+  return checkpoint.find(prefix + "token_embedding.weight") ||
+         checkpoint.find(prefix + "embeddings.token_embedding.weight");
+}
+
+// An anchor that is missing while the other one is there; of several, that of a preferred network.
+std::string missing_anchor(const Checkpoint& checkpoint, const std::string& first,
+                           const std::string& second, bool only_preferred) {
+  std::string missing;
+  for (const auto& [here, other] : {std::pair(first, second), std::pair(second, first)})
+    for (const std::string& prefix : prefixes_of(checkpoint, here))
+      if (!checkpoint.find(prefix + other) && !is_text_tower(checkpoint, prefix) &&
+          ((missing.empty() && !only_preferred) || preferred(prefix)))
+        missing = prefix + other;
+  return missing;
+}
+
+}  // namespace
+
+bool NameReader::find_prefix(const Anchors& anchors, std::string_view inside) {
+  const std::string first = std::string(inside) + std::string(anchors.first),
+                    second = std::string(inside) + std::string(anchors.second);
+  std::vector<std::string> found, better;
+  for (const std::string& prefix : prefixes_of(checkpoint_, first))
+    if (checkpoint_.find(prefix + second)) found.push_back(prefix);
+  if (found.empty()) return false;
+  if (const auto wanted = stated("prefix")) {
+    for (const std::string& p : found)
+      if (p == *wanted || p == *wanted + ".") return prefix_ = p, true;
+    fail(fmt::format("there is no network under '{}'", *wanted), checkpoint_.path(),
+         fmt::format("choose --set prefix= one of: '{}'", fmt::join(found, "', '")));
+  }
+  std::copy_if(found.begin(), found.end(), std::back_inserter(better), preferred);
+  if (better.empty()) {  // with half of the teacher there, the student is not meant
+    const std::string missing = missing_anchor(checkpoint_, first, second, true);
+    if (!missing.empty()) refuse_missing(*this, missing);
+  }
+  if (found.size() > 1) {
+    if (better.size() != 1)
+      fail(fmt::format("the file holds {} networks", found.size()), checkpoint_.path(),
+           fmt::format("choose --set prefix= one of: '{}'", fmt::join(found, "', '")));
+    found = better;
+  }
+  prefix_ = found.front();
+  return true;
+}
+
+void refuse_missing(const NameReader& names, const std::string& tensor) {
+  fail("the tensor is missing", fmt::format("{}: {}", names.checkpoint().path(), printable(tensor)),
+       "the file is incomplete or of another architecture");
+}
+
+void refuse_unknown(const Checkpoint& checkpoint) {
+  struct Dialect {
+    Anchors anchors;
+    const char *piece, *whose;  // piece: in many of its names, and in nobody else's
+  };
+  const auto& tensors = checkpoint.tensors();
+  size_t most = 0;
+  std::string missing, whose;
+  for (const Dialect& d : {Dialect{kTimmAnchors, ".attn.qkv.", "timm"},
+                           {kEvaAnchors, ".mlp.fc1_", "EVA-02 in timm"},
+                           {kTorchvisionAnchors, "encoder_layer_", "torchvision"},
+                           {kHuggingfaceClipAnchors, "encoder.layers.", "Hugging Face's CLIP"},
+                           {kClipAnchors, "transformer.resblocks.", "OpenAI's CLIP"},
+                           {kHuggingfaceVitAnchors, ".attention.attention.", "Hugging Face's ViT"},
+                           {kBertAnchors, ".attention.self.", "BERT"},
+                           {kT5Anchors, ".SelfAttention.", "T5"},
+                           {kAugregAnchors, "encoderblock_", "AugReg"}}) {
+    const auto fit = size_t(std::count_if(tensors.begin(), tensors.end(), [&](const auto& t) {
+      return t.name.find(d.piece) != std::string::npos;
+    }));
+    const std::string anchor = missing_anchor(checkpoint, std::string(d.anchors.first),
+                                              std::string(d.anchors.second), false);
+    if (!anchor.empty() && fit > most) most = fit, missing = anchor, whose = d.whose;
+  }
+  const char* hint =
+      "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors";
+  if (!missing.empty())
+    fail(fmt::format("the tensor is missing; the other names are nearly those of {}", whose),
+         fmt::format("{}: {}", checkpoint.path(), printable(missing)),
+         std::string("the file is incomplete or of another architecture. ") + hint);
+  fail(fmt::format("none of the {} tensors belongs to an architecture known here{}", tensors.size(),
+                   tensors.empty()
+                       ? ""
+                       : fmt::format(" (the first is '{}')", printable(tensors.front().name))),
+       checkpoint.path(), hint);
+}
+
+}  // namespace fungi

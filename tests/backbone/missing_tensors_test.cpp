@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every golden file without one of its tensors at a time: a tensor that the network needs is named
+// in the refusal, whatever it decides about the file; one that it does not need may go.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "fungi/backbone/backbone.h"
+#include "tests/support/print.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace fungi {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TinyCheckpoint;
+
+std::vector<std::string> folders() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/backbone"))
+    if (fs::exists(entry.path() / "facts.json")) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct Golden {
+  fs::path folder;
+  StatedFacts facts;
+
+  explicit Golden(const std::string& name)
+      : folder(fs::path(FUNGI_GOLDEN_DIR) / "backbone" / name) {
+    const auto all = nlohmann::json::parse(std::ifstream(folder / "facts.json"));
+    facts["heads"] = std::to_string(all.at("heads").get<int>());
+    if (all.at("activation") == "quick_gelu" || name.starts_with("open"))
+      facts["activation"] = all.at("activation").get<std::string>();
+  }
+
+  Checkpoint open() const {
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() != ".npy" && entry.path().extension() != ".json")
+        return Checkpoint::open(entry.path());
+    throw std::runtime_error("no model in " + folder.string());
+  }
+};
+
+// The same names and shapes in a file that is easily written.
+TinyCheckpoint tiny(const Checkpoint& checkpoint) {
+  TinyCheckpoint c;
+  for (const TensorInfo& t : checkpoint.tensors()) {
+    c.shapes[t.name] = t.shape;
+    c.values[t.name].assign(t.count(), 0.0f);
+  }
+  if (!checkpoint.config().empty()) c.config = nlohmann::json::parse(checkpoint.config());
+  return c;
+}
+
+// As a whole name, not as the end of a longer one.
+bool names_it(const std::string& said, const std::string& name) {
+  const auto belongs = [&](size_t at) {
+    return at < said.size() && (std::isalnum(static_cast<unsigned char>(said[at])) ||
+                                std::strchr("._/", said[at]) != nullptr);
+  };
+  for (size_t at = 0; (at = said.find(name, at)) != std::string::npos; ++at)
+    if (!belongs(at - 1) && !belongs(at + name.size())) return true;
+  return false;
+}
+
+// Without these, a file is another one that exists: only hidden patches need a mask token, and
+// DINOv2 comes with and without registers.
+bool may_go(const std::string& folder, const std::string& tensor) {
+  return tensor.ends_with("mask_token") ||
+         (folder == "dinov2_registers" && tensor == "register_tokens");
+}
+
+class MissingTensors : public testing::TestWithParam<std::string> {};
+
+TEST_P(MissingTensors, AreNamed) {
+  const Golden golden(GetParam());
+  const Checkpoint checkpoint = golden.open();
+  const Reading reading = read_names(checkpoint, golden.facts);
+  std::set<std::string> used;
+  for (const auto& [canonical, recipe] : reading.recipes)
+    used.insert(recipe.parts.begin(), recipe.parts.end());
+  used.erase("");  // zeros
+  const TinyCheckpoint whole = tiny(checkpoint);
+  ASSERT_EQ(whole.refusal(golden.facts), "");
+  for (const auto& [name, shape] : whole.shapes) {
+    TinyCheckpoint c = whole;
+    c.shapes.erase(name);
+    const std::string said = c.refusal(golden.facts);
+    const bool needed = used.count(name) && !may_go(GetParam(), name);
+    EXPECT_TRUE(names_it(said, name) || (said.empty() && !needed)) << name << ": " << said;
+  }
+}
+
+// Lists what it is asked for.
+class Asked : public TensorSource {
+ public:
+  explicit Asked(const TensorSource& tensors) : tensors_(tensors) {}
+  bool has(const std::string& name) const override { return tensors_.has(name); }
+  Matrix<float> get(const std::string& name, size_t rows, size_t cols) const override {
+    asked.insert({name, {rows, cols}});
+    return tensors_.get(name, rows, cols);
+  }
+  mutable std::map<std::string, std::pair<size_t, size_t>> asked;
+
+ private:
+  const TensorSource& tensors_;
+};
+
+TEST_P(MissingTensors, WhatIsCheckedIsWhatTheEncoderAsksFor) {
+  const Golden golden(GetParam());
+  const Checkpoint checkpoint = golden.open();
+  Reading reading = read_names(checkpoint, golden.facts);
+  std::map<std::string, std::pair<size_t, size_t>> wanted;
+  for (const WantedTensor& t : wanted_tensors(reading.architecture))
+    wanted[t.name] = {t.rows, t.cols};
+  const CheckpointTensors tensors(checkpoint, std::move(reading.recipes));
+  const Asked asked(tensors);
+  Pool pool(1);
+  Backbone::assemble(reading.architecture, asked, {.precision = Precision::f32}, pool);
+  EXPECT_EQ(asked.asked, wanted);
+}
+
+TEST(MissingRegisters, AreToldByTheFilesName) {
+  TinyCheckpoint c = test::tiny_timm();
+  c.shapes["mask_token"] = {1, test::kTimmWidth};
+  for (const std::string b : {"blocks.0.", "blocks.1."})
+    c.shapes[b + "ls1.gamma"] = c.shapes[b + "ls2.gamma"] = {test::kTimmWidth};
+  const test::TemporaryFolder folder;
+  c.write(folder);
+  const auto named = [&](const char* name) {
+    fs::copy_file(folder / "model.safetensors", folder / name);
+    return read_names(Checkpoint::open(folder / name), {}).architecture.registers;
+  };
+  EXPECT_EQ(named("dinov2_vits14_pretrain.safetensors"), 0u);
+  EXPECT_EQ(named("run_reg0.1.safetensors"), 0u);
+  EXPECT_THROW(named("dinov2_vits14_reg4_pretrain.safetensors"), Error);
+}
+
+TEST(UnknownNames, AreNotTakenForNearlyKnownOnes) {
+  TinyCheckpoint c;  // a text tower: nobody misses its image tower's convolution
+  c.shapes["text.transformer.resblocks.0.attn.in_proj_weight"] = {24, 8};
+  c.shapes["text.token_embedding.weight"] = {20, 8};
+  EXPECT_NE(c.refusal().find("none of the 2 tensors"), std::string::npos) << c.refusal();
+  c.shapes["visual.transformer.resblocks.0.attn.in_proj_weight"] = {24, 8};
+  EXPECT_NE(c.refusal().find("visual.conv1.weight: the tensor is missing"), std::string::npos)
+      << c.refusal();
+}
+
+INSTANTIATE_TEST_SUITE_P(, MissingTensors, testing::ValuesIn(folders()),
+                         [](const auto& p) { return p.param; });
+
+}  // namespace
+}  // namespace fungi
