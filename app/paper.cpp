@@ -150,6 +150,7 @@ const std::vector<PaperBackbone>& paper_backbones() {
   static const std::string torchvision =
       "the preset paper takes the LayerNorm's output for the layer's input, as the paper did; the "
       "others its true input (docs/numerics.md)";
+  // DEVIATION: the authors' timm ran OpenAI's weights with GELU (SPEC 4).
   static const std::string clip = "GELU, as in the paper; the weights were trained with QuickGELU";
   static const std::vector<std::string> in1k{"augreg_in1k", "i1k-300ep"},
       in21k{"augreg_in21k", "i21k-300ep"}, tuned{"_ft_", "imagenet2012"};

@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every `fungi ...` line of the sh blocks in README.md and docs/*.md, in order, in a scratch folder that holds what the
-documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's tables know none. Each must exit with 0."""
+"""README.md and docs/*.md against the program: check_documents.py ROOT FUNGI COMPILER
+
+Every `fungi ...` line of their sh blocks is run, and every python block where numpy is installed, in order, in a scratch folder that
+holds what the documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's
+tables know none. Each must exit with 0. Their cpp blocks must compile. The table of docs/numerics.md must name every file with a
+DEVIATION: mark, and no other."""
+import importlib.util
 import pathlib
 import re
 import shlex
@@ -10,13 +15,24 @@ import subprocess
 import sys
 import tempfile
 
+NUMPY = importlib.util.find_spec("numpy") is not None
 
-def commands(text: str):
-    for block in re.findall(r"```sh\n(.*?)```", text, re.S):
+
+def blocks(text: str, *languages: str):
+    return re.findall(rf"```({'|'.join(languages)})\n(.*?)```", text, re.S)
+
+
+def commands(text: str, binary: pathlib.Path):
+    """What is shown, and the command that runs it."""
+    for language, block in blocks(text, "sh", "python"):
+        if language == "python":
+            if NUMPY:
+                yield block, [sys.executable, "-c", block]
+            continue
         for line in block.replace("\\\n", " ").splitlines():
             line = line.split(" #")[0].strip()
             if line.startswith("fungi ") or line.startswith("FUNGI_ISA="):
-                yield line
+                yield line, ["sh", "-c", line.replace("fungi ", f"{shlex.quote(str(binary))} ", 1)]
 
 
 def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
@@ -33,22 +49,54 @@ def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
         (place / name).mkdir()
 
 
-def main() -> int:
-    root, binary = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+def run_commands(documents, root: pathlib.Path, binary: pathlib.Path) -> str:
     count = 0
-    for document in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+    for document in documents:
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             prepare(place, root)
-            for line in commands(document.read_text()):
-                shown = line.replace("fungi ", f"{shlex.quote(str(binary))} ", 1)
-                result = subprocess.run(shown, shell=True, cwd=place, capture_output=True, text=True, timeout=120)
+            for shown, command in commands(document.read_text(), binary):
+                result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120)
                 count += 1
                 if result.returncode:
-                    print(f"{document.name}: {line}\nexit {result.returncode}\n{result.stderr}")
-                    return 1
-    print(f"{count} commands ran as shown")
-    return 0 if count else 1
+                    return f"{document.name}: {shown}\nexit {result.returncode}\n{result.stderr}"
+    print(f"{count} commands ran as shown" + ("" if NUMPY else "; numpy is not installed: Python was not run"))
+    return "" if count else "found no commands"
+
+
+def compile_cpp(documents, root: pathlib.Path, compiler: str) -> str:
+    """All blocks as bodies of functions of one file; what they include comes first."""
+    if not shutil.which(compiler):
+        print(f"there is no compiler {compiler}: C++ was not checked")
+        return ""
+    heads, bodies = ["#include <fungi/fungi.h>"], []
+    for document in documents:
+        for _, block in blocks(document.read_text(), "cpp"):
+            lines = block.splitlines()
+            heads += [line for line in lines if line.startswith("#include")]
+            body = "\n".join("" if line.startswith("#include") else line for line in lines)
+            bodies.append(f'void shown_{len(bodies)}() {{\n#line 1 "C++ of {document.name}"\n{body}\n}}')
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-I", root, "-x", "c++", "-"]
+    result = subprocess.run(command, input="\n".join(heads + bodies), capture_output=True, text=True)
+    print(f"{len(bodies)} blocks of C++ read")
+    return result.stderr if result.returncode or not bodies else ""
+
+
+def compare_deviations(root: pathlib.Path) -> str:
+    marked = {f.name for room in ("fungi", "app") for f in (root / room).rglob("*.*")
+              if f.suffix in (".h", ".cpp") and "DEVIATION:" in f.read_text()}
+    rows = [line for line in (root / "docs/numerics.md").read_text().splitlines() if line.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"`(\w+\.(?:h|cpp))`", row.split("|")[-2])}
+    return "\n".join([f"{name}: DEVIATION: without a row in docs/numerics.md" for name in sorted(marked - named)] +
+                     [f"docs/numerics.md names {name}, which has no DEVIATION:" for name in sorted(named - marked)])
+
+
+def main() -> int:
+    root, binary, compiler = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+    documents = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    wrong = compare_deviations(root) or compile_cpp(documents, root, compiler) or run_commands(documents, root, binary)
+    print(wrong or "the documents hold")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

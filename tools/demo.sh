@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The main job on the shipped defaults: a small ViT of our own (demo/README.md), a small set of real pictures, features with all three
 # gradients, nearest-neighbour accuracy as blocks are added, and a page with neighbours side by side. Prints what comes out.
+#   demo.sh [FOLDER FUNGI]    default: demo-output build/fungi, from the root of the repository
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=demo-output
-fungi=build/fungi
+out=${1:-demo-output}
+fungi=${2:-build/fungi}
 
 "$fungi" info
 echo

@@ -111,12 +111,15 @@ class Study:
             values.append(self.knn(folder, features(step, LABELS[SEEDS.index(seed)]), *options)["accuracy"])
         return values
 
-    def error(self, name):
-        return self.knn(self.work / MAIN / name, "embedding")["standard_error"]
 
 
 def mean(values):
     return sum(values) / len(values)
+
+
+def error_of_mean(errors):
+    """Of the mean of independent figures with these standard errors."""
+    return math.sqrt(sum(e * e for e in errors)) / len(errors)
 
 
 def deviation(values):

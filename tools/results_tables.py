@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of docs/results.md, from the figures of a results_study.Study."""
-from results_study import LABELS, MAIN, OTHER, SEEDS, STEPS, WIDTH, deviation, features, mean, percent, table
+from results_study import LABELS, MAIN, OTHER, SEEDS, STEPS, WIDTH, deviation, error_of_mean, features, mean, percent, table
 
 PROJECTIONS = [("sign", WIDTH), ("sign_reference", WIDTH), ("gaussian", WIDTH), ("sparse", WIDTH), ("factored", WIDTH),
                ("sign", 4 * WIDTH), ("factored", 4 * WIDTH), ("sign", 16 * WIDTH), ("factored", 16 * WIDTH)]
@@ -22,6 +22,16 @@ def embedding_once(step, seeds):
     return seeds[:1] if step == "embedding" else seeds
 
 
+def test_errors(study, figure):
+    """One binomial standard error for each set and for their mean; figure(set) is what the command line said of the embedding."""
+    errors = {s: figure(s)["standard_error"] for s in study.finished()}
+    return ", ".join(f"{s} ±{100 * e:.1f}" for s, e in errors.items()) + f", mean of the sets ±{100 * error_of_mean(errors.values()):.1f}"
+
+
+def knn_errors(study, *options):
+    return test_errors(study, lambda name: study.knn(study.work / MAIN / name, "embedding", *options))
+
+
 def knn_table(study, projection, rows, *options):
     figure = lambda name, step: study.accuracies(name, step, projection, rows, embedding_once(step, SEEDS), *options)
     return per_set(study, "features", figure)
@@ -36,20 +46,19 @@ def gains(study, projection, rows):
 
 
 def main_section(study):
-    sets = study.finished()
-    errors = ", ".join(f"{s} ±{100 * study.error(s):.1f}" for s in sets)
     better = gains(study, *RECOMMENDED)
     verdict = f"{100 * mean(better):+.2f} ± {100 * deviation(better):.2f} points"
     return f"""## Nearest neighbours, k = 20
 
-Top-1 accuracy in percent; ± is the standard deviation over three draws of heads and projection on the same crops. The
-standard error of a figure from its number of test pictures is larger: {errors} (one binomial standard error). Differences
-between rows of a column are on the same pictures and are steadier than that.
+Top-1 accuracy in percent. ± in the tables is the standard deviation over three draws of heads and projection, also in the
+column of the mean; the crops, and the training pictures drawn as support, stay the same. The error from the number of test
+pictures comes on top, one binomial standard error at the embedding's accuracy: {knn_errors(study)}. Differences between rows of
+a column are on the same pictures and are steadier than that.
 
 With the projection we recommend (`--projection {RECOMMENDED[0]} --projection-dim {RECOMMENDED[1]}`, sixteen times the width; then PCA to 512):
 
 {knn_table(study, *RECOMMENDED)}
-The full feature gains {verdict} over the embedding on the mean of the sets.
+The full feature gains {verdict} over the embedding on the mean of the sets (± over the draws alone).
 
 With the paper's projection (`sign`, as many rows as the embedding has columns; the default):
 
@@ -71,7 +80,8 @@ def projection_section(study):
     return f"""## What the projection costs
 
 Mean accuracy over the sets (k = 20, PCA to 512 where it applies) by kind and number of rows. The last line uses the gradients
-themselves (`knn --exact-gradients`), the limit of infinitely many rows.
+themselves (`knn --exact-gradients`), the limit of infinitely many rows. ± is over the draws; the test pictures add the error of
+the mean given above, the same pictures in every line.
 
 {table(["projection", "rows", *STEPS[1:]], rows)}"""
 
@@ -88,22 +98,19 @@ def precision_section(study):
     note = f" Not finished in {OTHER}, so not shown: {', '.join(missing)}." if missing else ""
     return f"""## {MAIN} beside {OTHER}
 
-The recommended projection, the same heads and crops.{note}
+The recommended projection, the same heads, crops and test pictures, whose error is the one given above.{note}
 
 {table(["precision", "features", *both, "mean"], rows)}"""
 
 
 def uses_section(study):
-    sets = study.finished()
     recommended = lambda name, seed: study.projected(name, *RECOMMENDED, seed)
 
-    def linear(name, step):
-        out = []
-        for seed in embedding_once(step, SEEDS[:1]):
-            folder = recommended(name, seed)
-            blocks = features(step, LABELS[SEEDS.index(seed)])
-            out.append(study.fungi.figures("linear", folder / "train", folder / "test", "--features", blocks)[0]["accuracy"])
-        return out
+    def probe(name, step="embedding"):
+        folder = recommended(name, SEEDS[0])
+        return study.fungi.figures("linear", folder / "train", folder / "test", "--features", features(step))[0]
+
+    linear = lambda name, step: [probe(name, step)["accuracy"]]
 
     def clusters(name, step):
         out = []
@@ -124,20 +131,24 @@ def uses_section(study):
                                                             "-k", min(shots, 20))
     parts = [f"""## Other uses
 
-All with the recommended projection.
+All with the recommended projection; ± is over the draws.
 
-Linear probe (softmax regression, penalty chosen on a fifth of the training rows), top-1 in percent, one draw:
+Linear probe (softmax regression, penalty chosen on a fifth of the training rows), top-1 in percent, one draw. Test pictures,
+one binomial standard error at the embedding's accuracy: {test_errors(study, probe)}.
 
 {per_set(study, "features", linear)}
-k-means on the training rows, as many clusters as classes, best matching of clusters and classes, percent:
+k-means on the training rows, as many clusters as classes, best matching of clusters and classes, percent. No sampling error is
+given: the clusters are found on the very pictures that are counted.
 
 {per_set(study, "features", clusters)}
 Retrieval: every test picture is a query, the training pictures of its class are what should be found; mean average
-precision in percent:
+precision in percent. No sampling error is given: a query's average precision is no binomial figure, and the command gives only
+their mean.
 
 {per_set(study, "features", retrieval)}"""]
     for shots in (1, 5):
-        parts.append(f"""Few shots: the first {shots} training picture{"s" if shots > 1 else ""} of each class, k = {shots}:
+        parts.append(f"""Few shots: the first {shots} training picture{"s" if shots > 1 else ""} of each class, k = {shots}. Test pictures, one binomial standard error at the
+embedding's accuracy: {knn_errors(study, "--shots", shots, "-k", min(shots, 20))}; which training pictures are taken is not varied.
 
 {per_set(study, "features", few(shots))}""")
     return "\n".join(parts)

@@ -23,8 +23,9 @@ void DeepClusterParameters::visit(ParameterVisitor& visitor) {
 }
 
 DeepCluster::DeepCluster(const DeepClusterParameters& parameters, size_t embedding_width,
-                         uint64_t seed)
-    : parameters_(parameters),
+                         uint64_t seed, std::string name)
+    : name_(std::move(name)),
+      parameters_(parameters),
       seed_(seed),
       head_(Head::random(Head::Form::weight_normed, seed, "deepcluster", "head", parameters.width,
                          embedding_width)) {}
@@ -135,7 +136,7 @@ std::vector<NamedMatrix> DeepCluster::state() const {
 
 void DeepCluster::restore(const std::vector<NamedMatrix>& state) {
   check_state_names(state, {"head.weight", "prototypes"}, name());
-  if (head_.load("head", state, name())) {
+  if (head_.load("head", state, name(), parameters_.width_stated)) {
     parameters_.width = head_.width();
     prototypes_ = {};  // they were seen through the old head
   }

@@ -12,7 +12,8 @@ namespace fungi {
 
 struct DeepClusterParameters {
   size_t width = 128;
-  size_t prototypes = 3000;  // per set; at most as many as there are training samples are used
+  bool width_stated = false;  // by the user: given heads of another width are refused
+  size_t prototypes = 3000;   // per set; at most as many as there are training samples are used
   size_t prototype_sets = 3;
   size_t iterations = 10;
   double temperature = 0.1;
@@ -26,9 +27,10 @@ struct DeepClusterParameters {
 
 class DeepCluster final : public Objective {
  public:
-  DeepCluster(const DeepClusterParameters& parameters, size_t embedding_width, uint64_t seed);
+  DeepCluster(const DeepClusterParameters& parameters, size_t embedding_width, uint64_t seed,
+              std::string name = "deepcluster");
 
-  std::string name() const override { return "deepcluster"; }
+  std::string name() const override { return name_; }
   // The crops of the loss, then the crops that decide the assignment. A training sample is shown
   // the same assignment crops here and in the clustering, so its assignment is the clustering's
   // final one.
@@ -50,6 +52,7 @@ class DeepCluster final : public Objective {
  private:
   void set_prototypes(Matrix<float> prototypes);
 
+  std::string name_;
   DeepClusterParameters parameters_;
   uint64_t seed_;
   Head head_;

@@ -68,14 +68,16 @@ void check_same_width(const Head& student, const Head& teacher, const std::strin
          objective, "give both heads");
 }
 
-Dino::Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t seed)
-    : parameters_(parameters),
+Dino::Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t seed,
+           std::string name)
+    : name_(std::move(name)),
+      parameters_(parameters),
       student_(Head::random(Head::Form::affine, seed, "dino", "student", parameters.width,
                             embedding_width)),
       teacher_(Head::random(Head::Form::affine, seed, "dino", "teacher", parameters.width,
                             embedding_width)) {
   if (parameters.skip_same_view && parameters.global_crops + parameters.local_crops == 1)
-    fail("one crop, which is not compared with itself, has no loss", name(),
+    fail("one crop, which is not compared with itself, has no loss", name_,
          "raise global_crops or local_crops, or set skip_same_view=false");
 }
 
@@ -107,8 +109,8 @@ std::vector<NamedMatrix> Dino::state() const {
 void Dino::restore(const std::vector<NamedMatrix>& state) {
   check_state_names(state, {"student.weight", "student.bias", "teacher.weight", "teacher.bias"},
                     name());
-  student_.load("student", state, name());
-  teacher_.load("teacher", state, name());
+  student_.load("student", state, name(), parameters_.width_stated);
+  teacher_.load("teacher", state, name(), parameters_.width_stated);
   check_same_width(student_, teacher_, name());
   parameters_.width = student_.width();
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // DINO: every crop, seen through the student head, must predict what the teacher head says of the
-// global crops (SPEC 2.2). Same backbone for both, gradient through the student only, no centering,
-// all pairs summed.
+// global crops (SPEC 2.2). Same backbone for both, gradient through the student only.
+// DEVIATION: the paper speaks of DINO's own loss; both code bases, and all presets, leave out its
+// centring, keep the pairs in which both see the same crop (skip_same_view leaves them out, too),
+// and sum over pairs instead of averaging.
 #pragma once
 
 #include "fungi/objective/head.h"
@@ -12,6 +14,7 @@ namespace fungi {
 
 struct DinoParameters {
   size_t width = 2048;
+  bool width_stated = false;  // by the user: given heads of another width are refused
   double teacher_temperature = 0.07;
   double student_temperature = 0.1;
   size_t global_crops = 2;
@@ -29,9 +32,10 @@ double dino_loss(View<const double> student, View<const double> teacher, double 
 
 class Dino final : public Objective {
  public:
-  Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t seed);
+  Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t seed,
+       std::string name = "dino");
 
-  std::string name() const override { return "dino"; }
+  std::string name() const override { return name_; }
   std::vector<ViewRequest> views() const override;
   double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override;
   std::vector<NamedMatrix> state() const override;
@@ -39,6 +43,7 @@ class Dino final : public Objective {
   std::vector<Parameter> parameters() const override { return list_parameters(parameters_); }
 
  private:
+  std::string name_;
   DinoParameters parameters_;
   Head student_, teacher_;
 };

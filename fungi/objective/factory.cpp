@@ -20,42 +20,42 @@ bool has(const Overrides& overrides, std::string_view name) {
                      [&](const auto& pair) { return pair.first == name; });
 }
 
-// An objective under a name of its own; see make_objective().
-class Labelled final : public Objective {
- public:
-  Labelled(std::unique_ptr<Objective> inner, std::string name)
-      : inner_(std::move(inner)), name_(std::move(name)) {}
+// A preset's parameters with what was said instead.
+template <class Parameters>
+Parameters read(Parameters parameters, const Overrides& overrides, const std::string& place) {
+  read_parameters(overrides, place, parameters);
+  parameters.width_stated = has(overrides, "width");
+  return parameters;
+}
 
-  std::string name() const override { return name_; }
-  std::vector<ViewRequest> views() const override { return inner_->views(); }
-  bool wants_tokens() const override { return inner_->wants_tokens(); }
-  double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override {
-    return inner_->loss_and_gradient(latents, gradients);
+// `name`: the kind's own, or with a label.
+std::unique_ptr<Objective> make_kind(const std::string& kind, const std::string& name,
+                                     std::string_view rest, const ObjectiveContext& context) {
+  const Overrides overrides = parse_overrides(rest, name);
+  const Preset preset = context.preset;
+  const size_t width = context.embedding_width;
+  const uint64_t seed = context.seed;
+  if (kind == "kl")
+    return std::make_unique<Kl>(read(kl_parameters(preset), overrides, name), width, seed, name);
+  if (kind == "dino")
+    return std::make_unique<Dino>(read(dino_parameters(preset), overrides, name), width, seed,
+                                  name);
+  if (kind == "simclr") {
+    const SimclrParameters usual = simclr_parameters(preset);
+    SimclrParameters parameters = read(usual, overrides, name);
+    if (usual.denominator_temperature == usual.temperature &&
+        !has(overrides, "denominator_temperature"))
+      parameters.denominator_temperature = parameters.temperature;
+    return std::make_unique<Simclr>(parameters, width, seed, name);
   }
-  double gradient_scale() const override { return inner_->gradient_scale(); }
-  Support support() const override { return inner_->support(); }
-  size_t support_width(size_t embedding_width) const override {
-    return inner_->support_width(embedding_width);
-  }
-  void reduce_support(View<const float> embeddings, View<float> kept) const override {
-    inner_->reduce_support(embeddings, kept);
-  }
-  void prepare(View<const float> kept, size_t views_per_sample, Pool& pool) override {
-    inner_->prepare(kept, views_per_sample, pool);
-  }
-  bool ready() const override { return inner_->ready(); }
-  std::vector<NamedMatrix> state() const override { return inner_->state(); }
-  void restore(const std::vector<NamedMatrix>& state) override { inner_->restore(state); }
-  std::vector<Parameter> parameters() const override { return inner_->parameters(); }
-  std::vector<std::string> notes() const override { return inner_->notes(); }
-
- private:
-  std::unique_ptr<Objective> inner_;
-  std::string name_;
-};
-
-std::unique_ptr<Objective> make_kind(const std::string& name, std::string_view rest,
-                                     const ObjectiveContext& context);
+  if (kind == "deepcluster")
+    return std::make_unique<DeepCluster>(read(deepcluster_parameters(preset), overrides, name),
+                                         width, seed, name);
+  if (kind == "ibot")
+    return std::make_unique<Ibot>(read(ibot_parameters(preset), overrides, name), width,
+                                  context.token_width, seed, name);
+  fail_unknown(kind);
+}
 
 }  // namespace
 
@@ -70,7 +70,7 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
   const std::string name(specification.substr(0, colon));
   const std::string_view rest = specification.substr(std::min(colon + 1, specification.size()));
   const size_t underscore = name.find('_');
-  if (underscore == std::string::npos) return make_kind(name, rest, context);
+  if (underscore == std::string::npos) return make_kind(name, name, rest, context);
   const std::string label = name.substr(underscore + 1);
   if (label.empty() ||
       label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos)
@@ -78,48 +78,8 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
          "use small letters and digits after the underscore, as in dino_b");
   ObjectiveContext own = context;
   own.seed = mix64(context.seed ^ fnv1a64("label/" + label));
-  return std::make_unique<Labelled>(make_kind(name.substr(0, underscore), rest, own), name);
+  return make_kind(name.substr(0, underscore), name, rest, own);
 }
-
-namespace {
-
-std::unique_ptr<Objective> make_kind(const std::string& name, std::string_view rest,
-                                     const ObjectiveContext& context) {
-  const Overrides overrides = parse_overrides(rest, name);
-  const size_t width = context.embedding_width;
-  const uint64_t seed = context.seed;
-  if (name == "kl") {
-    KlParameters parameters = kl_parameters(context.preset);
-    read_parameters(overrides, name, parameters);
-    return std::make_unique<Kl>(parameters, width, seed);
-  }
-  if (name == "dino") {
-    DinoParameters parameters = dino_parameters(context.preset);
-    read_parameters(overrides, name, parameters);
-    return std::make_unique<Dino>(parameters, width, seed);
-  }
-  if (name == "simclr") {
-    SimclrParameters parameters = simclr_parameters(context.preset);
-    const bool follow = parameters.denominator_temperature == parameters.temperature &&
-                        !has(overrides, "denominator_temperature");
-    read_parameters(overrides, name, parameters);
-    if (follow) parameters.denominator_temperature = parameters.temperature;
-    return std::make_unique<Simclr>(parameters, width, seed);
-  }
-  if (name == "deepcluster") {
-    DeepClusterParameters parameters = deepcluster_parameters(context.preset);
-    read_parameters(overrides, name, parameters);
-    return std::make_unique<DeepCluster>(parameters, width, seed);
-  }
-  if (name == "ibot") {
-    IbotParameters parameters = ibot_parameters(context.preset);
-    read_parameters(overrides, name, parameters);
-    return std::make_unique<Ibot>(parameters, width, context.token_width, seed);
-  }
-  fail_unknown(name);
-}
-
-}  // namespace
 
 std::vector<Parameter> default_parameters(std::string_view name, Preset preset) {
   if (name == "kl") return list_parameters(kl_parameters(preset));

@@ -14,21 +14,8 @@ const kernel::Kernel& objective_kernel() { return kernel::kernel_for(best_isa(),
 
 void multiply(View<const float> x, const kernel::PackedMatrix& w, const float* bias,
               View<float> y) {
-  FUNGI_ASSERT(x.cols == w.k && y.cols == w.n && x.rows == y.rows);
-  if (x.rows == 0) return;
-  const kernel::Kernel& kernel = objective_kernel();
-  Matrix<float> padded;  // only where the table wants zeros after the last column
-  if (x.stride % kernel.k_multiple != 0 || x.cols % kernel.k_multiple != 0) {
-    padded = Matrix<float>(x.rows, x.cols, round_up(x.cols, kernel.k_multiple));
-    for (size_t i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, padded.row(i));
-    x = padded.view();
-  }
-  Buffer scratch(kernel.gemm_scratch(x.rows, w.n, w.k));
-  kernel::Epilogue epilogue;
-  epilogue.bias = bias;
-  epilogue.out = y.data;
-  epilogue.out_stride = y.stride;
-  kernel.gemm(x.rows, x.data, x.stride, w, epilogue, scratch.data());
+  Buffer scratch;
+  kernel::multiply(objective_kernel(), x, w, bias, y, scratch);
 }
 
 Head::Head(Form form, Matrix<float> weight, Matrix<float> bias)
@@ -79,7 +66,7 @@ void Head::save(const std::string& prefix, std::vector<NamedMatrix>& state) cons
 }
 
 bool Head::load(const std::string& prefix, const std::vector<NamedMatrix>& state,
-                const std::string& objective) {
+                const std::string& objective, bool keep_width) {
   const Matrix<float>* weight = find_state(state, prefix + ".weight");
   const Matrix<float>* bias = find_state(state, prefix + ".bias");
   if (!weight && !bias) return false;
@@ -91,6 +78,9 @@ bool Head::load(const std::string& prefix, const std::vector<NamedMatrix>& state
     fail(fmt::format("expected a weight of [width, {}], found [{}, {}]", inputs(), weight->rows(),
                      weight->cols()),
          place, "the columns of a head must match the embedding width of the backbone");
+  if (keep_width && weight->rows() != width())
+    fail(fmt::format("width={} is stated, but the head given has {} rows", width(), weight->rows()),
+         place, "leave the width out, or give a head of that width");
   if (bias && bias->rows() * bias->cols() != weight->rows())
     fail(fmt::format("expected {} biases, found {}", weight->rows(), bias->rows() * bias->cols()),
          place);
@@ -138,10 +128,16 @@ const Matrix<float>* find_state(const std::vector<NamedMatrix>& state, std::stri
 
 void check_state_names(const std::vector<NamedMatrix>& state, const std::vector<std::string>& known,
                        const std::string& objective) {
+  const auto stored = [&](std::string name) {
+    std::replace(name.begin(), name.end(), '.', '-');
+    return objective + "-" + name;
+  };
+  std::vector<std::string> choices;
+  for (const std::string& name : known) choices.push_back(stored(name));
   for (const NamedMatrix& matrix : state)
     if (std::find(known.begin(), known.end(), matrix.name) == known.end())
-      fail(fmt::format("there is no state matrix '{}'", matrix.name), objective,
-           fmt::format("choose from: {}", list_names(known)));
+      fail(fmt::format("there is no state matrix '{}'", stored(matrix.name)), objective,
+           fmt::format("choose from: {}", list_names(choices)));
 }
 
 }  // namespace fungi

@@ -43,10 +43,10 @@ class Head {
 
   // As stored with a run: "<prefix>.weight" and, for an affine head, "<prefix>.bias".
   void save(const std::string& prefix, std::vector<NamedMatrix>& state) const;
-  // Replaces the head when `state` holds it; its width may change, its inputs may not. True when
-  // replaced.
+  // Replaces the head when `state` holds it; its inputs may not change, and its width only unless
+  // `keep_width`. True when replaced.
   bool load(const std::string& prefix, const std::vector<NamedMatrix>& state,
-            const std::string& objective);
+            const std::string& objective, bool keep_width = false);
 
  private:
   Form form_ = Form::affine;
@@ -71,7 +71,8 @@ void normalise_rows_backward(View<const float> unit, const std::vector<double>& 
 // The matrix of that name, or null.
 const Matrix<float>* find_state(const std::vector<NamedMatrix>& state, std::string_view name);
 
-// Error when `state` holds a name that is not in `known`.
+// Error when `state` holds a name that is not in `known`; it shows names as a store has them and
+// ExtractorOptions::given takes them, "kl-head-weight".
 void check_state_names(const std::vector<NamedMatrix>& state, const std::vector<std::string>& known,
                        const std::string& objective);
 

@@ -38,10 +38,10 @@ std::vector<uint8_t> token_mask(uint64_t seed, std::string_view draw, uint64_t s
 }
 
 Ibot::Ibot(const IbotParameters& parameters, size_t embedding_width, size_t token_width,
-           uint64_t seed)
-    : parameters_(parameters) {
+           uint64_t seed, std::string name)
+    : name_(std::move(name)), parameters_(parameters) {
   if (token_width == 0)
-    fail("patch tokens are needed, but their width is unknown", name(),
+    fail("patch tokens are needed, but their width is unknown", name_,
          "choose a backbone that gives patch tokens");
   const auto head = [&](const char* role, size_t inputs) {
     return Head::random(Head::Form::affine, seed, "ibot", role, parameters.width, inputs);
@@ -136,12 +136,17 @@ void Ibot::restore(const std::vector<NamedMatrix>& state) {
     known.push_back(std::string(role) + ".bias");
   }
   check_state_names(state, known, name());
-  student_.load("student", state, name());
-  teacher_.load("teacher", state, name());
-  patch_student_.load("patch_student", state, name());
-  patch_teacher_.load("patch_teacher", state, name());
+  for (const auto& [role, head] : {std::pair{"student", &student_},
+                                   {"teacher", &teacher_},
+                                   {"patch_student", &patch_student_},
+                                   {"patch_teacher", &patch_teacher_}})
+    head->load(role, state, name(), parameters_.width_stated);
   check_same_width(student_, teacher_, name());
   check_same_width(patch_student_, patch_teacher_, name());
+  if (student_.width() != patch_student_.width())
+    fail(fmt::format("the student head has width {}, the patch heads {}", student_.width(),
+                     patch_student_.width()),
+         name(), "give heads of one width");
   parameters_.width = student_.width();
 }
 

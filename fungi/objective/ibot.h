@@ -18,6 +18,7 @@ namespace fungi {
 
 struct IbotParameters {
   size_t width = 2048;
+  bool width_stated = false;  // by the user: given heads of another width are refused
   double teacher_temperature = 0.07;
   double student_temperature = 0.1;
   size_t global_crops = 2;
@@ -37,9 +38,10 @@ std::vector<uint8_t> token_mask(uint64_t seed, std::string_view draw, uint64_t s
 
 class Ibot final : public Objective {
  public:
-  Ibot(const IbotParameters& parameters, size_t embedding_width, size_t token_width, uint64_t seed);
+  Ibot(const IbotParameters& parameters, size_t embedding_width, size_t token_width, uint64_t seed,
+       std::string name = "ibot");
 
-  std::string name() const override { return "ibot"; }
+  std::string name() const override { return name_; }
   // The student's crops, global ones masked, then the teacher's global crops.
   std::vector<ViewRequest> views() const override;
   bool wants_tokens() const override { return true; }
@@ -51,6 +53,7 @@ class Ibot final : public Objective {
  private:
   double patch_term(const Latents& latents, View<float> d_tokens) const;
 
+  std::string name_;
   IbotParameters parameters_;
   Head student_, teacher_, patch_student_, patch_teacher_;
 };

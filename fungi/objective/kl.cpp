@@ -43,8 +43,9 @@ double kl_gradient_scale(KlParameters::Direction direction, double temperature, 
                                                              : d * temperature;
 }
 
-Kl::Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed)
-    : parameters_(parameters),
+Kl::Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed, std::string name)
+    : name_(std::move(name)),
+      parameters_(parameters),
       head_(Head::random(Head::Form::affine, seed, "kl", "head", parameters.width,
                          embedding_width)) {}
 
@@ -85,7 +86,8 @@ std::vector<NamedMatrix> Kl::state() const {
 
 void Kl::restore(const std::vector<NamedMatrix>& state) {
   check_state_names(state, {"head.weight", "head.bias"}, name());
-  if (head_.load("head", state, name())) parameters_.width = head_.width();
+  if (head_.load("head", state, name(), parameters_.width_stated))
+    parameters_.width = head_.width();
 }
 
 }  // namespace fungi

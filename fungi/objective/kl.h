@@ -16,6 +16,7 @@ struct KlParameters {
   };
   double temperature = 15;
   size_t width = 768;
+  bool width_stated = false;  // by the user: given heads of another width are refused
   Direction direction = Direction::uniform_first;
   ImageStatistics statistics = ImageStatistics::model;
   bool squash = false;
@@ -31,9 +32,10 @@ double kl_gradient_scale(KlParameters::Direction direction, double temperature, 
 
 class Kl final : public Objective {
  public:
-  Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed);
+  Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed,
+     std::string name = "kl");
 
-  std::string name() const override { return "kl"; }
+  std::string name() const override { return name_; }
   std::vector<ViewRequest> views() const override;
   double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override;
   double gradient_scale() const override;
@@ -42,6 +44,7 @@ class Kl final : public Objective {
   std::vector<Parameter> parameters() const override { return list_parameters(parameters_); }
 
  private:
+  std::string name_;
   KlParameters parameters_;
   Head head_;
 };

@@ -74,9 +74,11 @@ void Reader::fraction(const char* name, double& value) {
 void Reader::count(const char* name, size_t& value, size_t lowest) {
   const std::string* text = find(name);
   if (!text) return;
+  constexpr double kHighest = 1e9;  // far above any use, and below what could overflow
   const double found = number(name, *text);
-  if (found < static_cast<double>(lowest) || found > 1e9 || found != std::floor(found))
-    fail(fmt::format("{} must be a whole number of at least {}, found {}", name, lowest, *text),
+  if (found < static_cast<double>(lowest) || found > kHighest || found != std::floor(found))
+    fail(fmt::format("{} must be a whole number from {} to {:.0f}, found {}", name, lowest,
+                     kHighest, *text),
          place_);
   value = static_cast<size_t>(found);
 }

@@ -23,9 +23,8 @@ Preset parse_preset(std::string_view name) {
   fail(fmt::format("there is no preset '{}'", name), "preset", "choose from: native, paper, lib");
 }
 
-// KL direction: the paper writes KL(q || U), both code bases compute KL(U || q) / D. All presets
-// take the code's; at τ = 15 the normalised gradients coincide. direction=model_first gives the
-// paper's.
+// DEVIATION: the paper writes KL(q || U), both code bases compute KL(U || q) / D. All presets take
+// the code's; at τ = 15 the normalised gradients coincide. direction=model_first gives the paper's.
 KlParameters kl_parameters(Preset preset) {
   KlParameters parameters;
   if (preset == Preset::lib) {

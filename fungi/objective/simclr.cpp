@@ -36,14 +36,16 @@ void SimclrParameters::visit(ParameterVisitor& visitor) {
   visitor.statistics(statistics);
 }
 
-Simclr::Simclr(const SimclrParameters& parameters, size_t embedding_width, uint64_t seed)
-    : parameters_(parameters),
+Simclr::Simclr(const SimclrParameters& parameters, size_t embedding_width, uint64_t seed,
+               std::string name)
+    : name_(std::move(name)),
+      parameters_(parameters),
       head_(Head::random(Head::Form::affine, seed, "simclr", "head", parameters.width,
                          embedding_width)) {
   const size_t side = static_cast<size_t>(std::lround(std::sqrt(parameters.patch_count)));
   if (side * side != parameters.patch_count)
     fail(fmt::format("patch_count must be a perfect square, found {}", parameters.patch_count),
-         name());
+         name_);
 }
 
 std::vector<ViewRequest> Simclr::views() const {
@@ -146,7 +148,7 @@ std::vector<NamedMatrix> Simclr::state() const {
 
 void Simclr::restore(const std::vector<NamedMatrix>& state) {
   check_state_names(state, {"head.weight", "head.bias", "negatives"}, name());
-  if (head_.load("head", state, name())) {
+  if (head_.load("head", state, name(), parameters_.width_stated)) {
     parameters_.width = head_.width();
     negatives_ = {};  // they were seen through the old head
   }

@@ -12,6 +12,7 @@ namespace fungi {
 
 struct SimclrParameters {
   size_t width = 96;
+  bool width_stated = false;              // by the user: given heads of another width are refused
   double temperature = 0.07;              // divides the similarities of the positive term
   double denominator_temperature = 0.07;  // divides those inside the log-sum-exp
   size_t negatives = 256;  // training samples; each gives as many negatives as it has views
@@ -24,9 +25,10 @@ struct SimclrParameters {
 
 class Simclr final : public Objective {
  public:
-  Simclr(const SimclrParameters& parameters, size_t embedding_width, uint64_t seed);
+  Simclr(const SimclrParameters& parameters, size_t embedding_width, uint64_t seed,
+         std::string name = "simclr");
 
-  std::string name() const override { return "simclr"; }
+  std::string name() const override { return name_; }
   std::vector<ViewRequest> views() const override;
   double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override;
 
@@ -44,6 +46,7 @@ class Simclr final : public Objective {
  private:
   void set_negatives(Matrix<float> unit);
 
+  std::string name_;
   SimclrParameters parameters_;
   Head head_;
   Matrix<float> negatives_;  // [N, width], unit rows

@@ -118,6 +118,41 @@ TEST(Factory, UnknownStateIsAnError) {
   }
 }
 
+TEST(Factory, StateIsNamedAsItMustBeGiven) {
+  std::vector<NamedMatrix> state;
+  state.push_back({"head-weigth", Matrix<float>(1, 1)});
+  for (const std::string name : {"kl", "kl_b"}) {
+    std::string said;
+    try {
+      make_objective(name, context())->restore(state);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    EXPECT_NE(said.find("'" + name + "-head-weigth'"), std::string::npos) << said;
+    EXPECT_NE(said.find(name + "-head-weight, " + name + "-head-bias"), std::string::npos) << said;
+  }
+}
+
+TEST(Factory, AStatedWidthIsThatOfTheHeadsGiven) {
+  for (const std::string& name : objective_names()) {
+    const std::vector<NamedMatrix> heads = make_objective(name + ":width=8", context())->state();
+    const auto usual = make_objective(name, context());
+    usual->restore(heads);
+    EXPECT_EQ(number(*usual, "width"), 8) << name;
+    EXPECT_NO_THROW(make_objective(name + ":width=8", context())->restore(heads)) << name;
+    try {
+      make_objective(name + ":width=10", context())->restore(heads);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("width=10 is stated"), std::string::npos)
+          << error.what();
+    }
+  }
+  std::vector<NamedMatrix> patches = make_objective("ibot:width=8", context())->state();
+  std::erase_if(patches, [](const NamedMatrix& m) { return !m.name.starts_with("patch_"); });
+  EXPECT_THROW(make_objective("ibot", context())->restore(patches), Error) << "two widths";
+}
+
 TEST(Support, IsASeededChoiceWithoutRepeats) {
   const std::vector<uint32_t> some = choose_support(100, 10, 42);
   EXPECT_EQ(some.size(), 10u);
