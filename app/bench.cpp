@@ -145,7 +145,8 @@ int run(const Arguments& args) {
   const size_t batch = args.batch ? args.batch : backbone.preferred_batch();
 
   const auto peak_gflops = [&] {
-    return kernel::measure_peak_gflops(backbone.kernel(), pool.threads());
+    return kernel::measure_peak_gflops(backbone.kernel(), pool.threads(),
+                                       std::min(0.5, args.seconds));
   };
   const double peak_before = peak_gflops();
   const BenchRate m = features ? bench_features(backbone, objectives, args.seconds, pool)
@@ -203,11 +204,13 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand(
       "bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
   auto args = std::make_shared<Arguments>();
-  args->model.add_to(*self, true)
-      ->description(
+  args->model
+      .add_to(
+          *self,
           "Checkpoint file or folder, or random weights by name: vit_SIZE_patchN_PIXELS or "
           "deit_SIZE_patchN_PIXELS (tiny, small, base, large, huge), dino_vitXN (t, s, b, l, g), "
-          "dinov2_vitX14 (s, b, l), e.g. vit_base_patch16_224, dino_vits8, dinov2_vitl14");
+          "dinov2_vitX14 (s, b, l), e.g. vit_base_patch16_224, dino_vits8, dinov2_vitl14")
+      ->required();
   self->footer(objective_parameters());
   self->add_option("--objectives", args->objectives,
                    "none: the embedding alone; kl: with the backward to the layer; others, as for "

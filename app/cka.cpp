@@ -26,8 +26,7 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   return [a] {
     const Store store = Store::open(a->store);
     Pool pool(a->threads.count());
-    std::vector<std::string> names;
-    for (const StoreBlock& block : store.select(a->features)) names.push_back(block.name);
+    const std::vector<std::string> names = names_of(store.select(a->features));
     const Matrix<double> cka = linear_cka(store, names, pool);
     nlohmann::json rows = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;

@@ -97,12 +97,12 @@ CLI::Option* MemoryOption::add_to(CLI::App& verb) {
       ->capture_default_str();
 }
 
-CLI::Option* ModelOptions::add_to(CLI::App& verb, bool layer_option) {
-  CLI::Option* option = verb.add_option(
-      "-m,--model", model, "Checkpoint file or folder (safetensors, .pth, .bin, .npz)");
-  option->required()->type_name("MODEL");
-  if (layer_option)
-    verb.add_option("--layer", layer, "Layer whose gradient is taken")->capture_default_str();
+CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
+  CLI::Option* option = verb.add_option("-m,--model", model, description)->type_name("MODEL");
+  verb.add_option("--layer", layer,
+                  "Layer whose gradient is taken: blocks.N.attn.qkv, blocks.N.attn.proj, "
+                  "blocks.N.mlp.fc1 or blocks.N.mlp.fc2 of any model; -1 is the last block")
+      ->capture_default_str();
   verb.add_option("--precision", precision,
                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
       ->capture_default_str()

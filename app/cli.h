@@ -52,7 +52,7 @@ struct ModelOptions {
   std::vector<std::string> facts;  // key=value
   ThreadsOption threads;
 
-  CLI::Option* add_to(CLI::App& verb, bool layer_option);  // the answer: -m, which is required
+  CLI::Option* add_to(CLI::App& verb, const char* description);  // both of -m
   BackboneOptions backbone() const;
 };
 

@@ -4,24 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "app/cli.h"
-#include "fungi/feature/store.h"
+#include "app/features.h"
 
 namespace fungi::app {
-namespace {
-
-// A store holds nothing but its own files.
-void require_outside(const Store& store, const std::filesystem::path& out) {
-  std::error_code unknown;  // what cannot be looked at is elsewhere, or refused when it is written
-  const auto own = std::filesystem::weakly_canonical(store.folder(), unknown),
-             there = std::filesystem::weakly_canonical(out, unknown);
-  if (std::mismatch(own.begin(), own.end(), there.begin(), there.end()).first == own.end())
-    fail("the output would lie in the store itself", out.string(), "choose another place");
-}
-
-}  // namespace
 
 Verb add_export(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
@@ -41,8 +26,9 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
   auto* split =
       self->add_option("--split", a->hdf5.split, "HDF5: name of the split, in the file names");
   auto* layer =
-      self->add_option("--layer-name", a->hdf5.layer, "HDF5: name of the gradients' dataset")
-          ->capture_default_str();
+      self->add_option("--layer-name", a->hdf5.layer,
+                       "HDF5: name of the gradients' dataset; without it that of the store's "
+                       "layer: attn_qkv, attn_proj, mlp_fc1 or mlp_fc2");
   self->parse_complete_callback([a, split, layer, format] {
     if (a->out.ends_with(".h5") || a->out.ends_with(".hdf5"))
       throw CLI::ValidationError(

@@ -81,7 +81,8 @@ void print_stages(const Stages& stages) {
   std::sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.own > y.own; });
   say("time by stage, all threads:");
   for (const auto& row : rows)
-    if (row.own > 0.005 * total) say("  {} {:.0f} %", row.name, 100 * row.own / total);
+    if (row.own > 0.005 * total)
+      say("  {} {:.1f} s ({:.0f} %)", row.name, row.own, 100 * row.own / total);
   say("\n");
 }
 
@@ -89,7 +90,7 @@ void print_stages(const Stages& stages) {
 struct Outcome {
   StoreTotals totals;
   size_t computed = 0, failed = 0, dropped = 0;  // now
-  std::vector<Store::Failed> first_failed;       // now, the first few
+  std::vector<FailedSample> first_failed;        // now, the first few
 };
 
 constexpr size_t kFailuresShown = 3;
@@ -99,7 +100,7 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
   const std::atomic<bool>& stop = stop_on_interrupt();
   Outcome outcome;
   {
-    Progress progress("support", a.quiet || a.json, &stop, "stopping after the samples at hand");
+    Progress progress("support", a.quiet || a.json, &stop);
     const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
     if (!extractor.settle(writer, dataset, update, &stop)) {
       outcome.totals.samples = outcome.totals.missing = samples.size();
@@ -163,7 +164,7 @@ int dry_run(const Extractor& extractor, StoreWriter& writer, const Dataset& data
 }
 
 void print_failures(const Outcome& o) {
-  for (const Store::Failed& f : o.first_failed)
+  for (const FailedSample& f : o.first_failed)
     say("failed: {}: {}\n", shown(f.id), shown(f.reason, true));
   if (o.failed > o.first_failed.size())
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
@@ -255,7 +256,7 @@ int run(const ExtractArguments& a) {
     return kInterrupted;
   }
   if (totals.rows == 0) {
-    const Store::Failed first =
+    const FailedSample first =
         o.first_failed.empty() ? Store::open(a.store).failed().at(0) : o.first_failed[0];
     fail(fmt::format("none of the {} samples could be used; the first: {}", totals.samples,
                      first.reason),

@@ -15,7 +15,9 @@ void ExtractArguments::add_to(CLI::App& verb) {
           "data", data,
           "Folder of classes, flat folder, list (.csv .tsv .jsonl), tar shards, CIFAR or IDX files")
       ->required();
-  CLI::Option* model_option = model.add_to(verb, true);
+  CLI::Option* model_option = model.add_to(
+      verb, "Checkpoint file or folder (safetensors, .pth, .bin, .npz); not needed with --like");
+  model_option->required();
   verb.add_option("-o,--output", store, "The store: a folder, made if needed")
       ->required()
       ->type_name("STORE");

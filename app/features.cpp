@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "fungi/feature/feature_rows.h"
@@ -43,6 +44,14 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
   });
 }
 
+void require_outside(const Store& store, const std::filesystem::path& out) {
+  std::error_code unknown;  // what cannot be looked at is elsewhere, or refused when it is written
+  const auto own = std::filesystem::weakly_canonical(store.folder(), unknown),
+             there = std::filesystem::weakly_canonical(out, unknown);
+  if (std::mismatch(own.begin(), own.end(), there.begin(), there.end()).first == own.end())
+    fail("the output would lie in the store itself", out.string(), "choose another folder");
+}
+
 std::vector<std::string> FeatureOptions::combinations(const Store& store) const {
   if (!features.empty()) return {features};
   const std::vector<std::string> blocks = feature_names(store.manifest().spec);
@@ -66,10 +75,8 @@ std::vector<std::string> FeatureOptions::combinations(const Store& store) const 
 
 void require_comparable(const Store& train, const Store& test, const std::string& features,
                         bool projected) {
-  std::vector<std::string> names;
-  for (const StoreBlock& block : train.select(features)) names.push_back(block.name);
-  fungi::require_comparable(train.manifest(), test.manifest(), names, projected,
-                            test.folder().string(),
+  fungi::require_comparable(train.manifest(), test.manifest(), names_of(train.select(features)),
+                            projected, test.folder().string(),
                             "extract it with --like " + train.folder().string());
 }
 

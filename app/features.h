@@ -31,6 +31,9 @@ struct FeatureOptions {
   std::vector<std::string> combinations(const Store& store) const;
 };
 
+// Error when `out` would lie in the store: that holds nothing but its own files.
+void require_outside(const Store& store, const std::filesystem::path& out);
+
 struct LoadedRows {
   std::vector<std::string> ids;
   std::vector<int64_t> labels;

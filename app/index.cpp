@@ -5,7 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "app/cli.h"
+#include "app/features.h"
 #include "app/progress.h"
 #include "fungi/search/feature_index.h"
 
@@ -37,6 +37,7 @@ int run(Arguments a) {
   a.index.index.metric = parse_metric(a.metric);
   const Store store = Store::open(a.store);
   FeatureIndex::require_can_save(a.out);
+  require_outside(store, a.out);
   Pool pool(a.threads.count());
   const auto start = Clock::now();
   const FeatureIndex built = FeatureIndex::build(store, a.index, pool);

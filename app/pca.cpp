@@ -72,7 +72,10 @@ int run(const Arguments& a) {
   std::error_code unknown;
   require_free(a.out, names, fs::equivalent(a.apply, a.out, unknown));  // fitting may take long
   std::vector<Store> stores;
-  for (const std::string& store : a.stores) stores.push_back(Store::open(store));
+  for (const std::string& store : a.stores) {
+    stores.push_back(Store::open(store));
+    require_outside(stores.back(), a.out);
+  }
   const Reduction reduction = a.apply.empty() ? Reduction::fit(stores[0], a.features, a.dim, pool)
                                               : Reduction::open(a.apply);
   if (!reduction.pca())

@@ -16,8 +16,8 @@ std::string human_seconds(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-Progress::Progress(std::string label, bool quiet, const std::atomic<bool>* stop, std::string until)
-    : label_(std::move(label)), until_(std::move(until)), shown_(!quiet && is_terminal(2)) {
+Progress::Progress(std::string label, bool quiet, const std::atomic<bool>* stop)
+    : label_(std::move(label)), shown_(!quiet && is_terminal(2)) {
   if (stop && !quiet) watcher_ = std::thread([this, stop] { watch(*stop); });
 }
 
@@ -36,7 +36,8 @@ void Progress::watch(const std::atomic<bool>& stop) {
   while (!stop.load())
     if (end_.wait_for(lock, std::chrono::milliseconds(50), [this] { return over_; })) return;
   if (over_) return;
-  say("{}{}{}; Ctrl-C again stops at once\n", drawn_ ? "\r\033[K" : "", until_,
+  say("{}{}: finishing the samples at hand{}; Ctrl-C again stops at once\n",
+      drawn_ ? "\r\033[K" : "", label_,
       total_ ? fmt::format(" ({} of {} samples done)", done_, total_) : "");
   drawn_ = false;
 }

@@ -15,9 +15,8 @@ namespace fungi::app {
 
 class Progress {
  public:
-  // `stop`: once it is set, says `until` (what still has to end first) and how to end at once.
-  Progress(std::string label, bool quiet, const std::atomic<bool>* stop = nullptr,
-           std::string until = "finishing the shard at hand");
+  // `stop`: once it is set, says what still has to end first, and how to end at once.
+  Progress(std::string label, bool quiet, const std::atomic<bool>* stop = nullptr);
   ~Progress();
   void update(size_t done, size_t total, size_t failed = 0);  // from any thread
 
@@ -25,7 +24,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void watch(const std::atomic<bool>& stop);
 
-  const std::string label_, until_;
+  const std::string label_;
   const bool shown_;
   bool drawn_ = false, over_ = false;
   size_t done_ = 0, total_ = 0;

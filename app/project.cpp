@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/cli.h"
+#include "app/features.h"
 #include "app/progress.h"
 #include "fungi/feature/project_store.h"
 
@@ -22,6 +22,7 @@ struct Arguments {
 
 int run(const Arguments& a) {
   const Store from = Store::open(a.from);
+  require_outside(from, a.store);
   Pool pool(a.threads.count());
   ReprojectOptions options{.kind = parse_projection(a.projection.kind),
                            .rows = a.projection.rows,
@@ -51,7 +52,7 @@ int run(const Arguments& a) {
                 {"computed", computed},
                 {"dropped", dropped}});
   } else {
-    fmt::print("{}: {} rows of {}{}{}, {} projected now\n", a.store, totals.rows,
+    fmt::print("{}: {} rows of {}{}{}, {} projected now\n", shown(a.store), totals.rows,
                from.manifest().spec.pipeline,
                totals.failed ? fmt::format(", {} failed (failed.jsonl)", totals.failed) : "",
                dropped ? fmt::format(", {} dropped", dropped) : "", computed);

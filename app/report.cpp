@@ -41,6 +41,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   a->threads.add_to(*self);
   return [a] {
     const Store train = Store::open(a->train), test = Store::open(a->test);
+    for (const Store* store : {&train, &test}) require_outside(*store, a->out);
     require_labels(train);
     require_labels(test);
     { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not

@@ -27,9 +27,9 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
   if (!plan.empty()) tell(0, 0);
   for (const StoreWork& work : plan) {
     if (run.stop && run.stop->load()) break;
-    const std::vector<StoreFailure> failures =
-        writer.put(work, extractor.extract(dataset, work.samples, tell));
-    progress.saved += work.samples.size();
+    const StoreRows rows = extractor.extract(dataset, work.samples, tell, run.stop);
+    const std::vector<StoreFailure> failures = writer.put(work, rows);
+    progress.saved += work.samples.size() - rows.undone.size();
     progress.failed += failures.size();
     tell(0, 0);
     for (const StoreFailure& f : failures)

@@ -236,7 +236,8 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
 }
 
 StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> samples,
-                             const std::function<void(size_t, size_t)>& progress) {
+                             const std::function<void(size_t, size_t)>& progress,
+                             const std::atomic<bool>* stop) {
   State& s = *state_;
   if (!ready())
     fail("an objective still needs its support samples", "extract",
@@ -255,13 +256,16 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     const size_t count = std::min(group, samples.size() - first);
     std::vector<SampleResult> results(count);
     std::vector<StoreFailure> failures(count);  // without a stage: none
+    std::vector<char> done_here(count, 0);      // by sample, each written by one thread
     // Chunks as even as can be, the same number for every thread: none waits for the last one.
     const size_t chunks = round_up((count + most - 1) / most, s.pool.threads());
     s.pool.parallel_for(chunks, 1, [&](size_t c, size_t, unsigned w) {
       const size_t begin = count * c / chunks, end = count * (c + 1) / chunks;
+      if (stop && stop->load()) return;
       s.run_chunk(s.workers[w], dataset, samples, first + begin,
                   std::span(results).subspan(begin, end - begin),
                   std::span(failures).subspan(begin, end - begin));
+      std::fill(done_here.begin() + ptrdiff_t(begin), done_here.begin() + ptrdiff_t(end), 1);
       if (!progress || begin == end) return;
       const std::lock_guard lock(counting);
       done += end - begin;
@@ -271,7 +275,9 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
 
     std::vector<size_t> good;
     for (size_t i = 0; i < count; ++i) {
-      if (failures[i].stage.empty())
+      if (!done_here[i])
+        out.undone.push_back(first + i);
+      else if (failures[i].stage.empty())
         good.push_back(i);
       else
         out.failures.push_back(std::move(failures[i]));

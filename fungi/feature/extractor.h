@@ -95,9 +95,11 @@ class Extractor {
   size_t shard_size() const;
 
   // The rows of some samples of a data set, in their order; failures are reported, not thrown.
-  // Calls progress(done, failed) as samples leave the backbone, as fit() does.
+  // Calls progress(done, failed) as samples leave the backbone, as fit() does. Once *stop is set no
+  // further sample is begun: those are StoreRows::undone.
   StoreRows extract(const Dataset& dataset, std::span<const size_t> samples,
-                    const std::function<void(size_t, size_t)>& progress = {});
+                    const std::function<void(size_t, size_t)>& progress = {},
+                    const std::atomic<bool>* stop = nullptr);
 
   Stages stages() const;  // time spent so far, over all threads
 
@@ -108,7 +110,7 @@ class Extractor {
 
 struct ExtractProgress {
   size_t done = 0, total = 0, failed = 0;  // samples of this run
-  size_t saved = 0;                        // of those done: in shards that are written
+  size_t saved = 0;                        // of those done: on disk
 };
 
 struct ExtractRun {
@@ -117,7 +119,7 @@ struct ExtractRun {
   // Each failure that was recorded, with the sample's id.
   std::function<void(const std::string&, const StoreFailure&)> failure;
   const std::atomic<bool>* stop =
-      nullptr;  // set from a signal handler: the shard at hand is finished, then all is saved
+      nullptr;  // set from a signal handler: the samples at hand are finished, then all is saved
   bool strict = false;  // the first failure is an Error, after its shard is saved
 };
 

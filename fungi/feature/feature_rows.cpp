@@ -16,12 +16,6 @@ size_t row_count(const Store& store, std::span<const size_t> rows) {
 
 }  // namespace
 
-size_t total_width(const std::vector<StoreBlock>& blocks) {
-  size_t width = 0;
-  for (const StoreBlock& b : blocks) width += b.width;
-  return width;
-}
-
 void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
                       const std::function<void(size_t, Matrix<float>)>& visit,
                       std::span<const size_t> rows) {

@@ -16,8 +16,6 @@
 
 namespace fungi {
 
-size_t total_width(const std::vector<StoreBlock>& blocks);
-
 // The joined blocks in parts: visit(first, rows), in order. Of the given rows, or of all if none
 // are given.
 void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,

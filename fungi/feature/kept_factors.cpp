@@ -46,9 +46,8 @@ LayerShape layer_of(const Store& store) {
 }
 
 size_t width_of(const StoreSpec& spec, const std::string& name) {
-  for (const StoreBlock& block : spec.blocks)
-    if (block.name == name) return block.width;
-  return 0;
+  const StoreBlock* block = find_block(spec.blocks, name);
+  return block ? block->width : 0;
 }
 
 }  // namespace

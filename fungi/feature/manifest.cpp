@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "fungi/base/error.h"
@@ -17,41 +16,6 @@ using store::Json;
 
 constexpr const char* kFormat = "fungi feature store";
 
-// One place where two JSON values differ; null text stands for "not there".
-struct Difference {
-  std::string path, expected, found;
-};
-
-std::optional<Difference> first_difference(const Json& expected, const Json& found,
-                                           const std::string& path) {
-  if (expected.is_object() && found.is_object()) {
-    auto inside = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-    for (const auto& [key, value] : expected.items()) {
-      if (!found.contains(key)) return Difference{inside(key), store::dump(value), "nothing"};
-      if (auto inner = first_difference(value, found[key], inside(key))) return inner;
-    }
-    for (const auto& [key, value] : found.items()) {
-      if (!expected.contains(key)) return Difference{inside(key), "nothing", store::dump(value)};
-    }
-    return std::nullopt;
-  }
-  if (expected.is_array() && found.is_array() && expected.size() == found.size()) {
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const std::string inside = fmt::format("{}[{}]", path, i);
-      if (auto inner = first_difference(expected[i], found[i], inside)) return inner;
-    }
-    return std::nullopt;
-  }
-  if (expected == found) return std::nullopt;
-  return Difference{path, store::dump(expected), store::dump(found)};
-}
-
-Json object_from(const std::string& text, const char* field) {
-  Json value = store::parse(text, field);
-  if (!value.is_object()) fail("expected a JSON object, found " + text, field);
-  return value;
-}
-
 Json blocks_json(const StoreSpec& spec) {
   Json blocks = Json::array();
   for (const StoreBlock& block : spec.blocks) {
@@ -59,69 +23,6 @@ Json blocks_json(const StoreSpec& spec) {
         {{"name", block.name}, {"width", block.width}, {"type", to_string(spec.type)}});
   }
   return blocks;
-}
-
-// The network as it was run: the file, and the facts it came to. They may come from the file, from
-// config.json or from the user, which makes no difference; what only explains them is left out.
-Json network(const StoreSpec& spec) {
-  Json facts = object_from(spec.architecture, "architecture");
-  for (const char* key : {"family", "dialect", "heads_from", "parameters", "preprocess"})
-    facts.erase(key);
-  facts["sha256"] = spec.model_sha256;
-  return facts;
-}
-
-Json settings_of(const StoreSpec& spec) {
-  Json settings = object_from(spec.settings, "settings");
-  settings.erase("stated");  // network() has what became of it
-  return settings;
-}
-
-// The part of a spec that decides what a row holds.
-Json identity(const StoreSpec& spec) {
-  Json blocks = Json::object();
-  for (const StoreBlock& block : spec.blocks) blocks[block.name] = block.width;
-  return {{"pipeline", spec.pipeline},    {"precision", spec.precision},
-          {"model", network(spec)},       {"settings", settings_of(spec)},
-          {"type", to_string(spec.type)}, {"blocks", std::move(blocks)}};
-}
-
-// The part of it that decides what the given blocks hold. How many digits are kept is no other
-// treatment, nor is what happens to files that are cut off.
-Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::string>& blocks,
-                        bool projected) {
-  const StoreSpec& spec = manifest.spec;
-  Json settings = settings_of(spec), widths = Json::object(), objectives = Json::object(),
-       state = Json::object();
-  const Json all = settings.value("objectives", Json::object());
-  bool gradients = false;
-  for (const std::string& name : blocks) {
-    const bool gradient = name != "embedding";
-    const std::string objective(factors_of(name).empty() ? name : factors_of(name));
-    gradients = gradients || gradient;
-    for (const StoreBlock& block : spec.blocks)
-      if (block.name == name && (projected || !gradient)) widths[name] = block.width;
-    if (all.contains(objective)) objectives[objective] = all[objective];
-    for (const StoreState& array : manifest.state) {
-      const bool of_longer = std::any_of(  // "kl-own-head" is of "kl-own", not of "kl"
-          all.items().begin(), all.items().end(), [&](const auto& other) {
-            return other.key().size() > objective.size() &&
-                   array.name.starts_with(other.key() + "-");
-          });
-      if (!of_longer && array.name.starts_with(objective + "-")) state[array.name] = array.checksum;
-    }
-  }
-  settings.erase("allow_truncated");
-  settings.erase("preset");  // all that follows from it stands beside it
-  settings["objectives"] = std::move(objectives);
-  if (!gradients)
-    for (const char* key : {"seed", "layer", "layer_input"}) settings.erase(key);
-  if (!gradients || !projected) settings.erase("projection");
-  return {{"precision", spec.precision},
-          {"model", network(spec)},
-          {"settings", std::move(settings)},
-          {"blocks", std::move(widths)},
-          {"state", std::move(state)}};
 }
 
 // parse_manifest reads a file that anybody may have touched: a missing or mistyped field is an
@@ -202,6 +103,34 @@ std::vector<std::string> feature_names(const StoreSpec& spec) {
   return names;
 }
 
+size_t total_width(const std::vector<StoreBlock>& blocks) {
+  size_t width = 0;
+  for (const StoreBlock& block : blocks) width += block.width;
+  return width;
+}
+
+std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks) {
+  std::vector<std::string> names;
+  for (const StoreBlock& block : blocks) names.push_back(block.name);
+  return names;
+}
+
+const StoreBlock* find_block(const std::vector<StoreBlock>& blocks, std::string_view name) {
+  const auto at = std::find_if(blocks.begin(), blocks.end(),
+                               [&](const StoreBlock& block) { return block.name == name; });
+  return at == blocks.end() ? nullptr : &*at;
+}
+
+std::vector<std::string> split_features(std::string_view features) {
+  std::vector<std::string> names;
+  for (;;) {
+    const size_t plus = features.find('+');
+    names.emplace_back(features.substr(0, plus));
+    if (plus == std::string_view::npos) return names;
+    features.remove_prefix(plus + 1);
+  }
+}
+
 std::string to_json(const StoreManifest& m) {
   Json origins = Json::array(), classes = Json::array(), shards = Json::array();
   for (const StoreOrigin& o : m.origins)
@@ -229,9 +158,9 @@ std::string to_json(const StoreManifest& m) {
       {"model",
        {{"path", store::to_json_string(m.spec.model_path)},
         {"sha256", m.spec.model_sha256},
-        {"architecture", object_from(m.spec.architecture, "architecture")}}},
-      {"settings", object_from(m.spec.settings, "settings")},
-      {"notes", object_from(m.spec.notes, "notes")},
+        {"architecture", store::parse_object(m.spec.architecture, "architecture")}}},
+      {"settings", store::parse_object(m.spec.settings, "settings")},
+      {"notes", store::parse_object(m.spec.notes, "notes")},
       {"produced_by", std::move(origins)},
       {"state", std::move(state)},
       {"classes", std::move(classes)},
@@ -326,50 +255,9 @@ void require_valid(const StoreSpec& spec) {
     if (block.width == 0) fail(fmt::format("the block '{}' has no columns", name), "store");
     if (!seen.insert(name).second) fail(fmt::format("two blocks are named '{}'", name), "store");
   }
-  object_from(spec.settings, "settings");
-  object_from(spec.architecture, "architecture");
-  object_from(spec.notes, "notes");
-}
-
-void require_same(const StoreSpec& expected, const StoreSpec& found, const std::string& place,
-                  const std::string& hint) {
-  if (const auto d = first_difference(identity(expected), identity(found), "")) {
-    fail(fmt::format("the setting '{}' differs: the store has {}, this run has {}", d->path,
-                     d->expected, d->found),
-         place,
-         d->path.starts_with("settings.preprocess")
-             ? "keep the model's config.json or preprocessor_config.json beside it, or state its "
-               "transform (--set mean= std= resize= squash= interpolation=); or " +
-                   hint
-             : hint);
-  }
-}
-
-void require_comparable(const StoreManifest& expected, const StoreManifest& found,
-                        const std::vector<std::string>& blocks, bool projected,
-                        const std::string& place, const std::string& hint) {
-  for (const std::string& name : blocks) {
-    std::string there;
-    bool found_it = false;
-    for (const StoreBlock& block : found.spec.blocks) {
-      there += (there.empty() ? "" : ", ") + block.name;
-      found_it = found_it || block.name == name;
-    }
-    if (!found_it)
-      fail(fmt::format("there is no block '{}'; the store holds {}", name, there), place,
-           "name blocks that both have with --features, or " + hint);
-  }
-  if (const auto d = first_difference(identity_of_blocks(expected, blocks, projected),
-                                      identity_of_blocks(found, blocks, projected), "")) {
-    const std::string own = d->path == "precision"
-                                ? hint + ", and --precision " + expected.spec.precision
-                            : d->path.starts_with("settings.projection")
-                                ? "extract or project both with the same options"
-                                : hint;
-    fail(fmt::format("its rows cannot be compared: '{}' should be {}, but is {}", d->path,
-                     d->expected, d->found),
-         place, own);
-  }
+  store::parse_object(spec.settings, "settings");
+  store::parse_object(spec.architecture, "architecture");
+  store::parse_object(spec.notes, "notes");
 }
 
 }  // namespace fungi

@@ -41,6 +41,11 @@ struct StoreSpec {
   std::string isa;           // the kernels of this run; empty: the machine's best
 };
 
+// A sample that is no row, as failed.jsonl has it.
+struct FailedSample {
+  std::string id, stage, reason, hint, key;
+};
+
 struct StoreShard {
   size_t index = 0;  // the number in its file names
   size_t rows = 0;
@@ -82,6 +87,14 @@ std::string_view factors_of(std::string_view block);
 
 // Names of the blocks that are features: all but kept factors.
 std::vector<std::string> feature_names(const StoreSpec& spec);
+
+// Of blocks side by side.
+size_t total_width(const std::vector<StoreBlock>& blocks);
+std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks);
+// Null when there is none of that name.
+const StoreBlock* find_block(const std::vector<StoreBlock>& blocks, std::string_view name);
+// "embedding+kl" in its parts.
+std::vector<std::string> split_features(std::string_view features);
 
 std::string to_json(const StoreManifest& manifest);
 StoreManifest parse_manifest(const std::string& text, const std::string& place);

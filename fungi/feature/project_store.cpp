@@ -19,11 +19,11 @@ using store::Json;
 // They stand at its end, which changes no byte of a store.
 struct Samples {
   std::vector<StoreSample> list;
-  std::vector<size_t> row;                   // by sample; that of a failure is not used
-  std::vector<const Store::Failed*> failed;  // by sample; null for rows
+  std::vector<size_t> row;                  // by sample; that of a failure is not used
+  std::vector<const FailedSample*> failed;  // by sample; null for rows
 };
 
-Samples samples_of(const Store& from, const std::vector<Store::Failed>& failed) {
+Samples samples_of(const Store& from, const std::vector<FailedSample>& failed) {
   const StoreManifest& m = from.manifest();
   if (failed.size() != m.failed || m.rows() + m.failed != m.samples)
     fail(fmt::format(
@@ -40,7 +40,7 @@ Samples samples_of(const Store& from, const std::vector<Store::Failed>& failed) 
     }
     const size_t end = std::min(m.samples, (m.shards[shard].index + 1) * m.shard_size);
     for (; samples.list.size() < end; ++next_failed) {
-      const Store::Failed& f = failed.at(next_failed);
+      const FailedSample& f = failed.at(next_failed);
       samples.list.push_back({f.id, -1, f.key});
       samples.row.push_back(0);
       samples.failed.push_back(&f);
@@ -54,9 +54,9 @@ Samples samples_of(const Store& from, const std::vector<Store::Failed>& failed) 
 // picture: keys need not tell that it changed, and the data sets of CIFAR and MNIST have none.
 class Source {
  public:
-  Source(const Store& from, const std::vector<Store::Failed>& failed) : from_(from) {
+  Source(const Store& from, const std::vector<FailedSample>& failed) : from_(from) {
     for (size_t row = 0; row < from.rows(); ++row) rows_.emplace(from.ids()[row], row);
-    for (const Store::Failed& f : failed) reasons_.emplace(f.id, f.reason);
+    for (const FailedSample& f : failed) reasons_.emplace(f.id, f.reason);
   }
 
   bool has_row(const std::string& id, std::span<const float> embedding) {
@@ -149,7 +149,7 @@ class Reprojection {
       out.blocks.emplace_back(work.samples.size(), block.width);
     std::vector<size_t> positions, wanted;  // in the work, in the store
     for (size_t p = 0; p < work.samples.size(); ++p) {
-      if (const Store::Failed* f = samples.failed[work.samples[p]]) {
+      if (const FailedSample* f = samples.failed[work.samples[p]]) {
         out.failures.push_back({p, f->stage, f->reason, f->hint});
       } else {
         positions.push_back(p);
@@ -207,7 +207,7 @@ StoreTotals project_store(const Store& from, const std::filesystem::path& folder
     fail("the new store would overwrite the one it is made of", folder.string(),
          "choose another folder");
   const Reprojection reprojection(from, std::move(options));
-  const std::vector<Store::Failed> failed = from.failed();
+  const std::vector<FailedSample> failed = from.failed();
   const Samples samples = samples_of(from, failed);
   reprojection.require_whole();
   Source source(from, failed);

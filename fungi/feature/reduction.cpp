@@ -27,9 +27,7 @@ constexpr const char *kFormat = "fungi vectors", *kDescription = "features.json"
 size_t Reduction::input_width() const { return total_width(blocks_); }
 
 std::string Reduction::features() const {
-  std::string text;
-  for (const StoreBlock& b : blocks_) text += (text.empty() ? "" : "+") + b.name;
-  return text;
+  return fmt::format("{}", fmt::join(names_of(blocks_), "+"));
 }
 
 Reduction Reduction::fit(const Store& store, std::string_view features, size_t dim, Pool& pool) {
@@ -49,9 +47,7 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
 }
 
 void Reduction::require_fits(const Store& other) const {
-  std::vector<std::string> names;
-  for (const StoreBlock& b : blocks_) names.push_back(b.name);
-  require_comparable(origin_, other.manifest(), names, true, other.folder().string(),
+  require_comparable(origin_, other.manifest(), names_of(blocks_), true, other.folder().string(),
                      "extract it with --like the store that the vectors were fitted on");
 }
 
@@ -114,17 +110,10 @@ Reduction Reduction::open(const fs::path& folder) {
     damaged("expected the fields 'features' and 'pca'");
   Reduction reduction;
   reduction.origin_ = parse_manifest(store::read_text(folder / kStore), (folder / kStore).string());
-  std::string_view rest = features.get_ref<const std::string&>();
-  for (bool more = true; more;) {
-    const size_t plus = rest.find('+');
-    const auto& all = reduction.origin_.spec.blocks;
-    const auto at = std::find_if(all.begin(), all.end(), [&](const StoreBlock& b) {
-      return b.name == rest.substr(0, plus);
-    });
-    if (at == all.end()) damaged(fmt::format("the store has no block '{}'", rest.substr(0, plus)));
-    reduction.blocks_.push_back(*at);
-    more = plus != std::string_view::npos;
-    rest.remove_prefix(more ? plus + 1 : 0);
+  for (const std::string& name : split_features(features.get_ref<const std::string&>())) {
+    const StoreBlock* block = find_block(reduction.origin_.spec.blocks, name);
+    if (!block) damaged(fmt::format("the store has no block '{}'", name));
+    reduction.blocks_.push_back(*block);
   }
   if (pca.get<bool>()) reduction.pca_ = Pca::load(folder / kPca);
   if (reduction.pca_ && reduction.pca_->input_width() != reduction.input_width())

@@ -33,14 +33,9 @@ auto from_settings(const ExtractionRecord& record, const Read& read) {
 }
 
 // The objectives in the order of the blocks: "embedding+kl+dino" without the first.
-std::vector<std::string> objective_names(const StoreManifest& manifest) {
-  std::vector<std::string> names;
-  const std::string& pipeline = manifest.spec.pipeline;
-  for (size_t plus = pipeline.find('+'); plus != std::string::npos;) {
-    const size_t next = pipeline.find('+', plus + 1);
-    names.push_back(pipeline.substr(plus + 1, next == std::string::npos ? next : next - plus - 1));
-    plus = next;
-  }
+std::vector<std::string> objectives_of(const StoreManifest& manifest) {
+  std::vector<std::string> names = split_features(manifest.spec.pipeline);
+  names.erase(names.begin());
   return names;
 }
 
@@ -62,7 +57,7 @@ std::string specification(const std::string& name, const json& parameters) {
 std::vector<std::string> specifications(const ExtractionRecord& record, const json& settings) {
   std::vector<std::string> list;
   const std::vector<std::string> ours = fungi::objective_names();
-  for (const std::string& name : objective_names(record.manifest)) {
+  for (const std::string& name : objectives_of(record.manifest)) {
     if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
       fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
                        name),
@@ -275,18 +270,16 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
     fail(f.reason, files[f.position].string(),
          f.hint.empty() ? "give a whole JPEG, PNG or WebP file" : f.hint);
   }
-  size_t width = 0, column = 0;
-  for (const StoreBlock& b : blocks) width += b.width;
+  const size_t width = total_width(blocks);
+  size_t column = 0;
   Matrix<float> out(files.size(), width);
   for (const StoreBlock& b : blocks) {
     const auto& known_blocks = state_->spec.blocks;
-    const auto at =
-        std::find_if(known_blocks.begin(), known_blocks.end(),
-                     [&](const StoreBlock& k) { return k.name == b.name && k.width == b.width; });
-    if (at == known_blocks.end())
+    const StoreBlock* at = find_block(known_blocks, b.name);
+    if (!at || at->width != b.width)
       fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width),
            "features");
-    const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.begin())];
+    const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.data())];
     const View<float> part(out.data() + column, out.rows(), b.width, out.cols());
     for (size_t i = 0; i < files.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
     round_to(state_->spec.type, part);

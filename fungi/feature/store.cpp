@@ -18,12 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string names(const std::vector<StoreBlock>& blocks) {
-  std::string text;
-  for (const StoreBlock& block : blocks) text += (text.empty() ? "" : ", ") + block.name;
-  return text;
-}
-
 // A file that can be opened and yet is no whole array was cut or changed.
 store::BlockFile open_whole(const fs::path& path) {
   try {
@@ -172,30 +166,25 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
                  [](const StoreBlock& block) { return factors_of(block.name).empty(); });
     return chosen;
   }
-  while (true) {
-    const size_t plus = features.find('+');
-    const std::string_view name = features.substr(0, plus);
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const StoreBlock& block) { return block.name == name; });
-    if (found == all.end()) {
-      fail(fmt::format("there is no block '{}'; the store holds {}", name, names(all)),
+  for (const std::string& name : split_features(features)) {
+    const StoreBlock* found = find_block(all, name);
+    if (found == nullptr) {
+      fail(fmt::format("there is no block '{}'; the store holds {}", name,
+                       fmt::join(names_of(all), ", ")),
            folder().string(), "write block names with '+' between them");
     }
-    if (std::any_of(chosen.begin(), chosen.end(),
-                    [&](const StoreBlock& block) { return block.name == name; })) {
+    if (find_block(chosen, name) != nullptr) {
       fail(fmt::format("the block '{}' is named twice", name), folder().string(),
            "name every block once");
     }
     chosen.push_back(*found);
-    if (plus == std::string_view::npos) return chosen;
-    features.remove_prefix(plus + 1);
   }
+  return chosen;
 }
 
 void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
                  View<float> out) const {
-  size_t width = 0;
-  for (const StoreBlock& block : blocks) width += block.width;
+  const size_t width = total_width(blocks);
   if (out.cols != width || first > rows() || out.rows > rows() - first) {
     fail(fmt::format("asked for rows {} to {} and {} columns; there are {} rows and {} columns",
                      first, first + out.rows, out.cols, rows(), width),
@@ -236,9 +225,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
 
 FeatureSet Store::load(std::string_view features, bool normalise) const {
   FeatureSet set{ids(), labels(), classes(), select(features), {}};
-  size_t width = 0;
-  for (const StoreBlock& block : set.blocks) width += block.width;
-  set.features = Matrix<float>(rows(), width);
+  set.features = Matrix<float>(rows(), total_width(set.blocks));
   read(set.blocks, normalise, 0, set.features);
   return set;
 }
@@ -268,11 +255,6 @@ Matrix<float> Store::gather(std::string_view block, std::span<const size_t> want
   return out;
 }
 
-bool Store::has_state(std::string_view name) const {
-  const auto& all = manifest().state;
-  return std::any_of(all.begin(), all.end(), [&](const StoreState& s) { return s.name == name; });
-}
-
 Matrix<float> Store::state(std::string_view name) const {
   for (const StoreState& array : manifest().state) {
     if (array.name == name) return store::read_state(folder(), array);
@@ -280,13 +262,8 @@ Matrix<float> Store::state(std::string_view name) const {
   fail(fmt::format("there is no state '{}'", name), folder().string());
 }
 
-std::vector<Store::Failed> Store::failed() const {
-  std::vector<Failed> list;
-  for (store::FailedSample& sample : store::read_failed(state_->file(store::kFailed))) {
-    list.push_back({std::move(sample.id), std::move(sample.stage), std::move(sample.reason),
-                    std::move(sample.hint), std::move(sample.key)});
-  }
-  return list;
+std::vector<FailedSample> Store::failed() const {
+  return store::read_failed(state_->file(store::kFailed));
 }
 
 }  // namespace fungi

@@ -75,13 +75,10 @@ class Store {
   size_t first_row(size_t shard) const;  // of shards(): the number of all rows
   Mapped map(std::string_view block, size_t shard) const;
 
-  bool has_state(std::string_view name) const;
   Matrix<float> state(std::string_view name) const;  // checked against the manifest
 
-  struct Failed {
-    std::string id, stage, reason, hint, key;
-  };
-  std::vector<Failed> failed() const;  // samples that are no rows, in the order of the data set
+  std::vector<FailedSample> failed()
+      const;  // samples that are no rows, in the order of the data set
 
  private:
   Store();
@@ -105,13 +102,14 @@ struct StoreInfo {
   StoreManifest manifest;
   std::string folder;
   uintmax_t bytes = 0;         // of all files
-  size_t pending_updates = 0;  // folders of an unfinished rewrite
+  size_t pending_updates = 0;  // folders of an unfinished rewrite or shard
+  size_t waiting_rows = 0;     // in them
   struct Row {
     std::string id, class_name;
     int64_t label = -1;
   };
   std::vector<Row> first_rows;
-  std::vector<Store::Failed> first_failed;
+  std::vector<FailedSample> first_failed;
 };
 StoreInfo describe_store(const std::filesystem::path& folder, size_t first_rows = 5);
 std::string to_text(const StoreInfo& info);

@@ -49,7 +49,7 @@ StoreTotals StoreWriter::State::finish() {
     std::string text;
     for (size_t i = 0; i < failed.size(); ++i) {
       if (!failed[i]) continue;
-      const store::FailedSample* failure = failures.find(layout.samples[i]);
+      const FailedSample* failure = failures.find(layout.samples[i]);
       FUNGI_ASSERT(failure != nullptr);
       text += store::failed_line(*failure);
     }

@@ -7,6 +7,7 @@
 #include "fungi/base/error.h"
 #include "fungi/checkpoint/tensor_type.h"
 #include "fungi/feature/store.h"
+#include "fungi/feature/store_shards.h"
 #include "fungi/feature/store_text.h"
 #include "fungi/feature/store_update.h"
 
@@ -31,7 +32,11 @@ StoreInfo describe_store(const fs::path& folder, size_t first_rows) {
   StoreInfo info;
   info.folder = folder.string();
   info.manifest = opened.manifest();
-  info.pending_updates = store::list_updates(folder).size();
+  for (const fs::path& update : store::list_updates(folder)) {
+    ++info.pending_updates;
+    for (size_t shard : store::list_shards(update))
+      info.waiting_rows += store::read_rows(update / store::rows_file(shard), true).size();
+  }
   store::guarded([&] {
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.is_regular_file()) info.bytes += entry.file_size();
@@ -51,8 +56,11 @@ std::string to_text(const StoreInfo& info) {
   std::string text = fmt::format("{}: {} rows", printable(info.folder), m.rows());
   if (m.failed > 0) text += fmt::format(", {} failed", m.failed);
   text += fmt::format(" of {} samples, {}\n", m.samples, size_text(info.bytes));
-  if (!m.complete) text += "not finished: repeat the extraction to go on\n";
-  if (info.pending_updates > 0) text += "a rewrite is not finished: repeat the extraction\n";
+  if (!m.complete || info.pending_updates > 0) {
+    text += m.complete ? "a rewrite is not finished" : "not finished";
+    if (info.waiting_rows > 0) text += fmt::format(" ({} more rows wait)", info.waiting_rows);
+    text += ": repeat the extraction to go on\n";
+  }
   text += fmt::format("pipeline   {}\n", m.spec.pipeline);
   for (const StoreBlock& block : m.spec.blocks) {
     text += fmt::format("block      {} [{}, {}] {}\n", block.name, m.rows(), block.width,
@@ -88,7 +96,8 @@ std::string to_text(const StoreInfo& info) {
 std::string to_json(const StoreInfo& info) {
   Json json = {{"folder", store::to_json_string(info.folder)},
                {"bytes", info.bytes},
-               {"pending_updates", info.pending_updates}};
+               {"pending_updates", info.pending_updates},
+               {"waiting_rows", info.waiting_rows}};
   json["manifest"] = store::parse(to_json(info.manifest), info.folder);
   Json rows = Json::array(), failed = Json::array();
   for (const auto& row : info.first_rows) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // StoreWriter::put: one shard from computed rows, copied rows and recorded failures. The block
 // files are written first, then the failures, and the rows file last: a shard counts only when its
-// rows file is there.
+// rows file is there. The rows of a stopped run's last shard are parked in a folder beside it,
+// where plan() finds them like those of an unfinished rewrite.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +11,10 @@
 #include "fungi/base/error.h"
 #include "fungi/feature/half.h"
 #include "fungi/feature/store_session.h"
+#include "fungi/feature/store_update.h"
 
 namespace fungi {
 namespace {
-
-using store::FailedSample;
 
 // Empty when all values can be stored; else what is wrong.
 std::string refusal(const StoreSpec& spec, const StoreRows& rows, size_t position) {
@@ -52,6 +52,14 @@ void require_shapes(const StoreSpec& spec, const StoreWork& work, const StoreRow
            "store writer");
     }
   }
+  if (!std::is_sorted(rows.undone.begin(), rows.undone.end()) ||
+      (!rows.undone.empty() && rows.undone.back() >= work.samples.size())) {
+    fail("expected the positions of undone samples, ascending", "store writer");
+  }
+}
+
+bool is_undone(const StoreRows& rows, size_t position) {
+  return std::binary_search(rows.undone.begin(), rows.undone.end(), position);
 }
 
 // One per computed sample; those that may become rows have no stage.
@@ -67,7 +75,7 @@ std::vector<FailedSample> judge(const StoreSpec& spec, const store::Layout& layo
     const StoreSample& sample = layout.samples[work.samples[p]];
     verdicts[p].id = sample.id;
     verdicts[p].key = sample.key;
-    if (!verdicts[p].stage.empty()) continue;
+    if (!verdicts[p].stage.empty() || is_undone(rows, p)) continue;
     verdicts[p].reason = refusal(spec, rows, p);
     if (!verdicts[p].reason.empty()) verdicts[p].stage = "store";
   }
@@ -84,6 +92,9 @@ struct Piece {
 
 std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const StoreWork& work,
                                                           const StoreRows& rows) {
+  const bool part = !rows.undone.empty();
+  const store::Path into = part ? store::next_update(folder) : target;
+  if (part) files.make_folder(into);
   std::vector<FailedSample> verdicts = judge(spec, layout, work, rows);
   std::vector<Piece> pieces;
   std::vector<size_t> failed_now;
@@ -93,12 +104,15 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
     Piece piece;
     if (next < work.samples.size() && work.samples[next] == i) {
       piece.position = next++;
+      if (is_undone(rows, piece.position)) continue;
       const FailedSample& verdict = verdicts[piece.position];
       if (!verdict.stage.empty()) {
         failed_text += store::failed_line(verdict);
         failed_now.push_back(i);
         continue;
       }
+    } else if (part) {
+      continue;  // it is somewhere already, and stays there
     } else if (piece.stored = sources.find(layout.samples[i]); piece.stored == nullptr) {
       FUNGI_ASSERT(failures.find(layout.samples[i]) != nullptr);
       failed_now.push_back(i);
@@ -110,7 +124,8 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
   FUNGI_ASSERT(next == work.samples.size());
 
   // Most shards are written as they were computed, without a copy.
-  const bool as_computed = failed_now.empty() && next == layout.last(shard) - layout.first(shard);
+  const bool as_computed =
+      !part && failed_now.empty() && next == layout.last(shard) - layout.first(shard);
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
     Matrix<float> block(as_computed ? 0 : pieces.size(), spec.blocks[b].width);
     for (size_t r = 0; r < block.rows(); ++r) {
@@ -120,11 +135,11 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
         std::copy_n(rows.blocks[b].row(pieces[r].position), block.cols(), block.row(r));
       }
     }
-    files.write(target / store::block_file(spec.blocks[b].name, shard),
+    files.write(into / store::block_file(spec.blocks[b].name, shard),
                 store::block_bytes(as_computed ? rows.blocks[b] : block, spec.type));
   }
   if (!failed_text.empty()) files.append(target / store::kFailed, failed_text);
-  files.write(target / store::rows_file(shard), rows_text);
+  files.write(into / store::rows_file(shard), rows_text);
 
   std::vector<StoreFailure> recorded;
   for (size_t p = 0; p < verdicts.size(); ++p) {
@@ -132,9 +147,10 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
     recorded.push_back({p, verdicts[p].stage, verdicts[p].reason, verdicts[p].hint});
     failures.add(std::move(verdicts[p]));
   }
+  to_compute[shard] = rows.undone.size();
+  if (part) return recorded;
   for (size_t i : failed_now) failed[i] = true;
   shard_rows[shard] = pieces.size();
-  to_compute[shard] = 0;
   return recorded;
 }
 
@@ -147,6 +163,7 @@ std::vector<StoreFailure> StoreWriter::State::put(const StoreWork& work, const S
   }
   if (options.dry_run) fail("nothing can be put in a dry run", "store writer");
   require_shapes(spec, work, rows);
+  if (!work.samples.empty() && rows.undone.size() == work.samples.size()) return {};
   return write_shard(work.shard, work, rows);
 }
 

@@ -45,9 +45,6 @@ std::string row_line(const Row& row);
 // is no line.
 std::vector<Row> read_rows(const Path& file, bool torn = false);
 
-struct FailedSample {
-  std::string id, stage, reason, hint, key;
-};
 std::string failed_line(const FailedSample& sample);
 // A last line without its end was cut by a kill and is left out. No file: no failures.
 std::vector<FailedSample> read_failed(const Path& file);

@@ -138,6 +138,12 @@ Json parse(std::string_view text, const std::string& place, const std::string& h
   return value;
 }
 
+Json parse_object(const std::string& text, const char* field) {
+  Json value = parse(text, field);
+  if (!value.is_object()) fail("expected a JSON object, found " + text, field);
+  return value;
+}
+
 std::string read_text(const std::filesystem::path& path) {
   std::string text;
   std::FILE* file = std::fopen(path.c_str(), "rb");

@@ -24,6 +24,7 @@ std::u32string to_code_points(std::string_view bytes);
 // anything that is no JSON.
 std::string dump(const Json& value, int indent = -1);
 Json parse(std::string_view text, const std::string& place, const std::string& hint = "");
+Json parse_object(const std::string& text, const char* field);  // Error on any other value, too
 
 // The text of a whole file; Error with the system's own words when it cannot be read.
 std::string read_text(const std::filesystem::path& path);

@@ -64,11 +64,12 @@ struct StoreFailure {
 };
 
 // The outcome: for each block of the spec a matrix [work.samples.size(), width]; rows named in
-// `failures` are ignored. A row that holds a value which is not finite (or too large for float16)
-// becomes a failure of the stage "store".
+// `failures` and `undone` are ignored. A row that holds a value which is not finite (or too large
+// for float16) becomes a failure of the stage "store".
 struct StoreRows {
   std::vector<Matrix<float>> blocks;
   std::vector<StoreFailure> failures;
+  std::vector<size_t> undone = {};  // positions that a stopped run did not get to, ascending
 };
 
 struct StoreTotals {
@@ -103,9 +104,10 @@ class StoreWriter {
   std::vector<StoreWork> plan(std::vector<StoreSample> samples, std::vector<std::string> classes);
   size_t dropped() const;  // rows that plan() found to have left the data set (prune)
 
-  // Writes one shard. After an Error (disk full) nothing written before is lost, and put may be
-  // tried again. Returns the failures that were recorded: those of `rows`, and samples whose values
-  // cannot be stored.
+  // Writes one shard; with samples undone, what is there of it, for the plan() of the next run to
+  // take up. After an Error (disk full) nothing written before is lost, and put may be tried again.
+  // Returns the failures that were recorded: those of `rows`, and samples whose values cannot be
+  // stored.
   std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);
 
   // Writes failures and manifest; complete only when every shard has been put.

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fungi/checkpoint/npy.h"
 #include "fungi/objective/factory.h"
 #include "tests/support/command.h"
+#include "tests/support/idx.h"
 
 namespace fungi {
 namespace {
@@ -129,6 +131,11 @@ TEST(CommandLine, HelpShowsParametersAndNames) {
       for (const Parameter& p : default_parameters(name, Preset::native))
         EXPECT_NE(help.find(" " + p.name + "="), std::string::npos) << verb << " " << p.name;
     EXPECT_NE(help.find("temperature=15 (lib 1), width=768"), std::string::npos) << help;
+    const std::string document = test::read_text(FUNGI_SOURCE_DIR "/docs/cli.md");
+    for (const char* layer :
+         {"blocks.N.attn.qkv", "blocks.N.attn.proj", "blocks.N.mlp.fc1", "blocks.N.mlp.fc2"})
+      for (const std::string& text : {help, document})
+        EXPECT_NE(text.find(layer), std::string::npos) << layer << text;
   }
   for (const char* name : {"vit_base_patch16_224", "dino_vits8", "dinov2_vitl14"})
     EXPECT_NE(run_fungi("bench --help").out.find(name), std::string::npos) << name;
@@ -162,6 +169,39 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_EQ(wrong.status, 2) << k;
     EXPECT_NE(wrong.err.find("at least 1"), std::string::npos) << wrong.err;
   }
+}
+
+// The packed weights of a ViT-B are 172 MB in bf16; docs/performance.md says what a run adds.
+TEST(CommandLine, ARunHoldsItsWeightsOnceAndNoMore) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  const Outcome o = run_fungi(
+      "bench -m vit_base_patch16_224 --precision bf16 --objectives none --seconds 0.1 --batch 1 -j "
+      "2 --json");
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_LT(nlohmann::json::parse(o.out)["peak_rss_mb"], 350);
+}
+
+TEST(CommandLine, HeadsOfAFileMustFitWhatIsSaid) {
+  const test::TemporaryFolder folder;
+  test::write_idx(folder / "data", 2);
+  const auto extract = [&](const char* weight, const std::string& objective) {
+    write_npz(folder / "heads.npz", {{weight, npy_array(Matrix<float>(10, 32))},
+                                     {"kl-head-bias", npy_array(Matrix<float>(1, 10))}});
+    return run_fungi(fmt::format("extract {} -m {} --dry-run --objectives {} --given {} -o {}",
+                                 (folder / "data").string(), kModel, objective,
+                                 (folder / "heads.npz").string(), (folder / "store").string()));
+  };
+  EXPECT_EQ(extract("kl-head-weight", "kl").status, 0);
+  EXPECT_EQ(extract("kl-head-weight", "kl:width=10").status, 0);
+  const Outcome other = extract("kl-head-weight", "kl:width=8"),
+                misspelt = extract("kl-head-weigth", "kl");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.err.find("width=8 is stated, but the head given has 10 rows"), std::string::npos)
+      << other.err;
+  EXPECT_EQ(misspelt.status, 1);
+  EXPECT_NE(misspelt.err.find("kl-head-weight, kl-head-bias"), std::string::npos) << misspelt.err;
 }
 
 TEST(CommandLine, WordsThatMeanNothingAreRefused) {

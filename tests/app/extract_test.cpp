@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/idx.h"
+#include "tests/support/kills.h"
 
 namespace fungi {
 namespace {
@@ -56,14 +56,8 @@ TEST(Extract, WritesAStoreThatSaysWhatItIs) {
 TEST(Extract, KilledAtRandomMomentsEndsWithTheSameBytes) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 24);
-  ASSERT_EQ(run_fungi(command(folder / "data", folder / "whole")).status, 0);
-  const RandomStream random(11, "kills");
-  for (size_t i = 0; i < 20; ++i) {
-    const std::string limit = std::to_string(0.01 + 0.25 * random.uniform(i));
-    run_fungi(command(folder / "data", folder / "killed"), "timeout -s KILL " + limit);
-  }
-  ASSERT_EQ(run_fungi(command(folder / "data", folder / "killed")).status, 0);
-  EXPECT_EQ(store_bytes(folder / "killed"), store_bytes(folder / "whole"));
+  test::expect_kills_leave_no_trace(
+      folder, [&](const fs::path& store) { return command(folder / "data", store); });
 }
 
 TEST(Extract, AGrownFolderAddsOnlyWhatIsNew) {

@@ -57,17 +57,29 @@ Outcome interrupted(const test::TemporaryFolder& folder, const std::string& more
   return outcome;
 }
 
-TEST(ExtractUser, CtrlCIsAcknowledgedWithinAShard) {
+TEST(ExtractUser, CtrlCStopsWithinAShardAndKeepsWhatIsDone) {
   const test::TemporaryFolder folder;
-  const Outcome o = interrupted(folder, "--shard 1000000", "finishing the shard at hand (");
+  const std::string shard = "--shard 1000000 ";
+  const Outcome o = interrupted(folder, shard, "extract: finishing the samples at hand (");
   EXPECT_TRUE(contains(o.err, "samples done); Ctrl-C again stops at once")) << o.err;
-  EXPECT_EQ(o.status, 0) << "the only shard was finished";
+  ASSERT_EQ(o.status, 130) << o.err;
+  const std::string whole = command(folder / "data", folder / "store", shard + "--json");
+  const auto planned = nlohmann::json::parse(run_fungi(whole + " --dry-run").out);
+  EXPECT_LT(planned["to_compute"], planned["samples"]);
+  const auto info =
+      nlohmann::json::parse(run_fungi("info --json " + (folder / "store").string()).out);
+  EXPECT_EQ(info["waiting_rows"], int(planned["samples"]) - int(planned["to_compute"]));
+  const Outcome rest = run_fungi(whole);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(nlohmann::json::parse(rest.out)["computed"], planned["to_compute"]);
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "fresh", shard)).status, 0);
+  EXPECT_EQ(test::contents(folder / "store"), test::contents(folder / "fresh"));
 }
 
 TEST(ExtractUser, CtrlCWhileNegativesAreDrawn) {
   const test::TemporaryFolder folder;
   const Outcome o = interrupted(folder, "--objectives simclr:width=4,negatives=200000",
-                                "stopping after the samples at hand (");
+                                "support: finishing the samples at hand (");
   EXPECT_EQ(o.status, 130) << o.err;
   EXPECT_TRUE(contains(o.err, "interrupted; repeat the command to go on")) << o.err;
   EXPECT_TRUE(contains(o.out, "0 computed now")) << o.out;

@@ -7,6 +7,7 @@
 
 #include "fungi/feature/export.h"
 #include "tests/support/command.h"
+#include "tests/support/idx.h"
 #include "tests/support/made_store.h"
 
 namespace fungi {
@@ -46,6 +47,40 @@ TEST_F(Output, ExportsAreCalledWhatTheyAre) {
   EXPECT_EQ(run_fungi("export " + at("s") + " " + at("s.npz")).status, 0);
 }
 
+TEST_F(Output, Hdf5NamesGradientsAfterTheirLayer) {
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
+  test::write_idx(folder_ / "data", 3);
+  const Outcome o = run_fungi("extract " + at("data") +
+                              " -m " FUNGI_GOLDEN_DIR
+                              "/backbone/timm_vit/model.safetensors --set "
+                              "heads=4 --objectives kl:width=8 --layer blocks.-1.mlp.fc2 -o " +
+                              at("s"));
+  ASSERT_EQ(o.status, 0) << o.err;
+  const auto names = [&](const std::string& option) {
+    EXPECT_EQ(run_fungi("export " + at("s") + " " + at("h") + " --format hdf5" + option).status, 0);
+    const std::string file = test::read_text(folder_ / "h/kl.h5");
+    std::set<std::string> found;
+    for (const char* name : {"attn_proj", "mlp_fc2"})
+      if (file.find(name) != std::string::npos) found.insert(name);
+    return found;
+  };
+  EXPECT_EQ(names(""), std::set<std::string>{"mlp_fc2"});
+  EXPECT_EQ(names(" --layer-name attn_proj"), std::set<std::string>{"attn_proj"});
+}
+
+TEST_F(Output, AStoreHoldsItsOwnFilesAlone) {
+  write("s", {{"a", 0, {{1, 0}}}, {"b", 1, {{0, 1}}}, {"c", 0, {{1, 1}}}});
+  fs::create_directory(folder_ / "s" / "sub");
+  const auto before = test::contents(folder_ / "s");
+  for (const std::string& command :
+       {"project " + at("s") + " -o " + at("s/sub/p"), "index " + at("s") + " -o " + at("s/sub/i"),
+        "pca " + at("s") + " --dim 1 -o " + at("s/sub/p"),
+        "report " + at("s") + " " + at("s") + " -k 1 -o " + at("s/r.html")})
+    expect_refusal(command, "in the store itself");
+  EXPECT_EQ(test::contents(folder_ / "s"), before);
+}
+
 // The HDF5 library cannot close what it could not write, and tried again at the end.
 TEST_F(Output, AFullDiskEndsAnHdf5ExportOnce) {
   if (!have_hdf5())
@@ -75,7 +110,8 @@ TEST_F(Output, APageThatCannotBeWrittenIsRefusedBeforeTheWork) {
   std::ofstream(folder_ / "old.html") << "old";
   const std::string report = "report " + at("a") + " " + at("a") + " -k 1 -o ";
   expect_refusal(report + at("nowhere/page.html"), "No such file or directory");
-  expect_refusal(report + at("a"), "found a folder");
+  fs::create_directory(folder_ / "folder");
+  expect_refusal(report + at("folder"), "found a folder");
   const Outcome full = run_fungi(report + at("old.html"), "ulimit -f 1;");
   EXPECT_EQ(full.status, 1);
   EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;

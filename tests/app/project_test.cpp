@@ -7,6 +7,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/idx.h"
+#include "tests/support/kills.h"
 
 namespace fungi {
 namespace {
@@ -166,14 +167,9 @@ TEST(Project, KilledAtRandomMomentsEndsWithTheSameBytes) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 24);
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", "--keep-factors")).status, 0);
-  const std::string settings = "--projection-dim 3000";
-  ASSERT_EQ(run_fungi(project(folder / "kept", folder / "whole", settings)).status, 0);
-  const RandomStream random(11, "kills");
-  for (size_t i = 0; i < 12; ++i)
-    run_fungi(project(folder / "kept", folder / "killed", settings),
-              "timeout -s KILL " + std::to_string(0.005 + 0.1 * random.uniform(i)));
-  ASSERT_EQ(run_fungi(project(folder / "kept", folder / "killed", settings)).status, 0);
-  EXPECT_EQ(test::contents(folder / "killed"), test::contents(folder / "whole"));
+  test::expect_kills_leave_no_trace(folder, [&](const fs::path& store) {
+    return project(folder / "kept", store, "--projection-dim 3000");
+  });
 }
 
 // What `fungi project --json` says.

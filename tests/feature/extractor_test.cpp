@@ -348,6 +348,32 @@ TEST(Extractor, ProgressCountsSamplesAndFitStopsWhenAsked) {
   EXPECT_GE(calls, 3u) << "at least once per thread";
 }
 
+TEST(Extractor, AStopLeavesTheRestUndone) {
+  Pool pool(2);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  ExtractorOptions options = all_objectives();
+  options.objectives.resize(1);
+  options.waiting_bytes = 1;  // groups of two samples
+  Extractor extractor(backbone, std::move(options), pool);
+  const Pictures data(40);
+  const StoreRows whole = extractor.extract(data, range(40));
+  ASSERT_TRUE(whole.undone.empty());
+  std::atomic<bool> stop = false;
+  const StoreRows part = extractor.extract(
+      data, range(40), [&](size_t, size_t) { stop = true; }, &stop);
+  EXPECT_GT(part.undone.size(), 0u);
+  EXPECT_LT(part.undone.size(), 40u);
+  std::vector<bool> undone(40, false);
+  for (const size_t p : part.undone) undone[p] = true;
+  for (size_t i = 0; i < 40; ++i)
+    for (size_t b = 0; !undone[i] && b < whole.blocks.size(); ++b)
+      EXPECT_TRUE(std::equal(whole.blocks[b].row(i),
+                             whole.blocks[b].row(i) + whole.blocks[b].cols(),
+                             part.blocks[b].row(i)));
+  EXPECT_EQ(extractor.extract(data, range(40), {}, &stop).undone.size(), 40u);
+}
+
 TEST(Extractor, WhatObjectivesWantOfABackbone) {
   const BackboneOptions none = backbone_for({}, Preset::native),
                         kl = backbone_for({"kl", "dino:width=8"}, Preset::lib),

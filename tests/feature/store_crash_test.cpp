@@ -62,6 +62,14 @@ std::vector<Scenario> scenarios() {
       run(folder, example_samples(from, to, step), std::move(options));
     };
   };
+  auto stopped_first = [=](const fs::path& folder, const StoreOptions& options) {
+    Extraction run;
+    run.stop_within = 13;
+    StoreOptions same = options;
+    same.shard_size = 8;
+    run(folder, example_samples(0, 30), std::move(same));
+    extract(0, 30, 1)(folder, options);
+  };
   auto first = [=](size_t from, size_t to, size_t step) {
     return [=](const fs::path& folder) { extract(from, to, step)(folder, {}); };
   };
@@ -69,6 +77,8 @@ std::vector<Scenario> scenarios() {
       {"new", [](const fs::path&) {}, extract(0, 30, 1), false},
       {"grown in between", first(0, 30, 2), extract(0, 30, 1), true},
       {"grown at the end", first(0, 16, 1), extract(0, 30, 1), true},
+      {"new, stopped within a shard", [](const fs::path&) {}, stopped_first, false},
+      {"grown, stopped within a shard", first(0, 30, 2), stopped_first, true},
       {"pruned", first(0, 30, 1),
        [=](const fs::path& folder, StoreOptions options) {
          options.prune = true;

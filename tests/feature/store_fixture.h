@@ -109,9 +109,10 @@ inline float example_value(const std::string& id, size_t block, size_t column) {
 }
 
 struct Extraction {
-  size_t computed = 0;             // samples
-  size_t stop_after = size_t(-1);  // shards; then finish() as after Ctrl-C
-  bool backwards = false;          // put the last shard first
+  size_t computed = 0;              // samples
+  size_t stop_after = size_t(-1);   // shards; then finish() as after Ctrl-C
+  size_t stop_within = size_t(-1);  // samples: the shard with the last of them has holes
+  bool backwards = false;           // put the last shard first
   std::function<bool(const std::string&)> fails = always_fails;
   StoreTotals totals;
 
@@ -121,7 +122,12 @@ struct Extraction {
     for (const StoreBlock& block : spec.blocks) {
       rows.blocks.emplace_back(work.samples.size(), block.width);
     }
+    const bool last = computed + work.samples.size() > stop_within;
     for (size_t p = 0; p < work.samples.size(); ++p) {
+      if (last && (p % 2 == 0 || computed == stop_within)) {
+        rows.undone.push_back(p);
+        continue;
+      }
       ++computed;
       const std::string& id = samples[work.samples[p]].id;
       if (fails(id)) {
@@ -149,7 +155,9 @@ struct Extraction {
     std::vector<StoreWork> works = writer.plan(samples, kClasses);
     if (backwards) std::reverse(works.begin(), works.end());
     for (size_t w = 0; w < works.size() && w < stop_after; ++w) {
-      writer.put(works[w], compute(spec, samples, works[w]));
+      const StoreRows rows = compute(spec, samples, works[w]);
+      writer.put(works[w], rows);
+      if (!rows.undone.empty()) break;
     }
     totals = writer.finish();
   }

@@ -103,6 +103,34 @@ TEST(StoreWriter, InterruptedRunGoesOn) {
   expect_same_bytes(tmp / "whole", tmp / "part", "resumed");
 }
 
+TEST(StoreWriter, StoppedWithinAShardGoesOn) {
+  Folder tmp;
+  Extraction whole;
+  whole(tmp / "whole", example_samples(0, 50));
+  for (const bool grown : {false, true}) {
+    const fs::path folder = tmp / (grown ? "grown" : "new");
+    if (grown) Extraction()(folder, example_samples(0, 50, 3));
+    size_t computed = grown ? 17 : 0;
+    for (size_t runs = 0; runs < 50; ++runs) {
+      Extraction part;
+      part.stop_within = 5;
+      part(folder, example_samples(0, 50));
+      computed += part.computed;
+      ASSERT_EQ(part.totals.missing, 50 - computed) << "no sample is computed twice";
+      if (part.totals.complete) break;
+      const StoreInfo info = describe_store(folder);
+      EXPECT_NE(to_text(info).find("more rows wait): repeat the extraction"), std::string::npos);
+      EXPECT_EQ(Store::open(folder, true).rows(), info.manifest.rows()) << "of whole shards";
+    }
+    expect_same_bytes(tmp / "whole", folder, "stopped often");
+  }
+  Extraction nothing;
+  nothing.stop_within = 0;
+  nothing(tmp / "nothing", example_samples(0, 50));
+  EXPECT_EQ(nothing.totals.missing, 50u);
+  EXPECT_EQ(describe_store(tmp / "nothing").pending_updates, 0u);
+}
+
 TEST(StoreWriter, GrownDataSetComputesOnlyWhatIsNewAndEqualsAFreshRun) {
   Folder tmp;
   Extraction fresh, grown;
