@@ -230,6 +230,7 @@ int run(const ExtractArguments& a) {
     print_json({{"store", a.store},
                 {"rows", totals.rows},
                 {"failed", totals.failed},
+                {"waiting", totals.waiting},
                 {"missing", totals.missing},
                 {"complete", totals.complete},
                 {"computed", o.computed},
@@ -243,8 +244,8 @@ int run(const ExtractArguments& a) {
                 {"stages", stages}});
   } else {
     if (!a.quiet) print_failures(o);
-    fmt::print("{}: {} rows of {}{}{}{}, {} computed now in {}\n", shown(a.store), totals.rows,
-               spec.pipeline,
+    fmt::print("{}: {} rows of {}{}{}{}{}, {} computed now in {}\n", shown(a.store), totals.rows,
+               spec.pipeline, totals.waiting ? fmt::format(", {} more wait", totals.waiting) : "",
                totals.failed ? fmt::format(", {} failed (failed.jsonl)", totals.failed) : "",
                totals.missing ? fmt::format(", {} still to come", totals.missing) : "",
                o.dropped ? fmt::format(", {} dropped", o.dropped) : "", o.computed,

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/extract_arguments.h"
 
-#include <filesystem>
+#include <algorithm>
 
 #include "fungi/feature/reopen.h"
-#include "fungi/feature/store_text.h"
 
 namespace fungi::app {
-
-namespace fs = std::filesystem;
 
 void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option(
@@ -93,8 +90,11 @@ void ExtractArguments::follow(const CLI::App& verb) {
 
   if (left_out("--model")) model.model = spec.model_path;
   require_same_model(record, model.model);
-  if (left_out("--set"))
-    for (const auto& [key, value] : backbone.stated_facts) model.facts.push_back(key + "=" + value);
+  const std::vector<std::string> stated = model.facts;  // those not stated anew stay
+  for (const auto& [key, value] : backbone.stated_facts)
+    if (std::none_of(stated.begin(), stated.end(),
+                     [&](const std::string& fact) { return fact.starts_with(key + "="); }))
+      model.facts.push_back(key + "=" + value);
   if (left_out("--preset")) preset = to_string(options.preset);
   if (left_out("--seed")) seed = options.seed;
   projection_seed = options.projection_seed;

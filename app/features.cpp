@@ -46,8 +46,10 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
 
 void require_outside(const Store& store, const std::filesystem::path& out) {
   std::error_code unknown;  // what cannot be looked at is elsewhere, or refused when it is written
-  const auto own = std::filesystem::weakly_canonical(store.folder(), unknown),
-             there = std::filesystem::weakly_canonical(out, unknown);
+  const auto whole = [&](const std::filesystem::path& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
+  };
+  const auto own = whole(store.folder()), there = whole(out);
   if (std::mismatch(own.begin(), own.end(), there.begin(), there.end()).first == own.end())
     fail("the output would lie in the store itself", out.string(), "choose another folder");
 }

@@ -44,7 +44,8 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     for (const Store* store : {&train, &test}) require_outside(*store, a->out);
     require_labels(train);
     require_labels(test);
-    { const AtomicFile possible(a->out); }  // an hour later it is too late to say that it is not
+    const std::filesystem::path out = behind_links(a->out);
+    { const AtomicFile possible(out); }  // an hour later it is too late to say that it is not
     a->report.k = a->voters.among(train.rows());
     if (a->memory.bytes) a->report.memory_limit = a->memory.bytes;
     std::unique_ptr<Dataset> train_pictures, test_pictures;
@@ -54,7 +55,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     note_unknown_classes(train.labels(), align_labels(train.classes(), test));
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
-    AtomicFile file(a->out);
+    AtomicFile file(out);
     file.write(std::as_bytes(std::span(page)));
     file.finish();
     fmt::print("{} ({})\n", shown(a->out), human_bytes(double(page.size())));

@@ -79,7 +79,9 @@ def compile_cpp(documents, root: pathlib.Path, compiler: str) -> str:
     command = [compiler, "-std=c++20", "-fsyntax-only", "-I", root, "-x", "c++", "-"]
     result = subprocess.run(command, input="\n".join(heads + bodies), capture_output=True, text=True)
     print(f"{len(bodies)} blocks of C++ read")
-    return result.stderr if result.returncode or not bodies else ""
+    if result.returncode:
+        return result.stderr or f"{compiler} ended with {result.returncode}"
+    return "" if bodies else "found no C++"
 
 
 def compare_deviations(root: pathlib.Path) -> str:

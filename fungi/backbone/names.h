@@ -15,25 +15,41 @@
 
 namespace fungi {
 
-// The two tensors that a dialect is known by; both lie under one prefix.
+// The two tensors that a dialect is known by, and two more without which a file that lacks one of
+// them is something else; all lie under one prefix.
 struct Anchors {
-  std::string_view first, second;
+  std::string_view first, second, also[2];
 };
-inline constexpr Anchors kTimmAnchors{"blocks.0.attn.qkv.weight", "patch_embed.proj.weight"},
-    kEvaAnchors{"blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight"},
+inline constexpr Anchors kTimmAnchors{"blocks.0.attn.qkv.weight",
+                                      "patch_embed.proj.weight",
+                                      {"blocks.0.attn.proj.weight", "pos_embed"}},
+    kEvaAnchors{"blocks.0.attn.q_proj.weight",
+                "blocks.0.mlp.fc1_g.weight",
+                {"blocks.0.mlp.fc1_x.weight", "pos_embed"}},
     kTorchvisionAnchors{"encoder.layers.encoder_layer_0.self_attention.in_proj_weight",
-                        "conv_proj.weight"},
-    kClipAnchors{"transformer.resblocks.0.attn.in_proj_weight", "conv1.weight"},
+                        "conv_proj.weight",
+                        {"encoder.pos_embedding", "encoder.ln.weight"}},
+    kClipAnchors{"transformer.resblocks.0.attn.in_proj_weight",
+                 "conv1.weight",
+                 {"class_embedding", "ln_pre.weight"}},
     kHuggingfaceClipAnchors{"encoder.layers.0.self_attn.q_proj.weight",
-                            "embeddings.class_embedding"},
-    kHuggingfaceVitAnchors{"encoder.layer.0.attention.attention.query.weight",
-                           "embeddings.cls_token"},
-    kBertAnchors{"encoder.layer.0.attention.self.query.weight",
-                 "embeddings.word_embeddings.weight"},
-    kT5Anchors{"encoder.block.0.layer.0.SelfAttention.q.weight",
-               "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
+                            "embeddings.class_embedding",
+                            {"embeddings.patch_embedding.weight", "pre_layrnorm.weight"}},
+    kHuggingfaceVitAnchors{
+        "encoder.layer.0.attention.attention.query.weight",
+        "embeddings.cls_token",
+        {"embeddings.patch_embeddings.projection.weight", "embeddings.position_embeddings"}},
+    kBertAnchors{
+        "encoder.layer.0.attention.self.query.weight",
+        "embeddings.word_embeddings.weight",
+        {"encoder.layer.0.attention.output.dense.weight", "embeddings.position_embeddings.weight"}},
+    kT5Anchors{
+        "encoder.block.0.layer.0.SelfAttention.q.weight",
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        {"encoder.block.0.layer.0.SelfAttention.k.weight", "encoder.final_layer_norm.weight"}},
     kAugregAnchors{"Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel",
-                   "embedding/kernel"};
+                   "embedding/kernel",
+                   {"Transformer/posembed_input/pos_embedding", "Transformer/encoder_norm/scale"}};
 
 class NameReader {
  public:

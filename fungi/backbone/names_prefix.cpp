@@ -37,21 +37,21 @@ std::set<std::string> prefixes_of(const Checkpoint& checkpoint, std::string_view
   return found;
 }
 
-// CLIP's text towers have blocks like those of its image towers.
-bool is_text_tower(const Checkpoint& checkpoint, const std::string& prefix) {
-  return checkpoint.find(prefix + "token_embedding.weight") ||
-         checkpoint.find(prefix + "embeddings.token_embedding.weight");
-}
-
-// An anchor that is missing while the other one is there; of several, that of a preferred network.
-std::string missing_anchor(const Checkpoint& checkpoint, const std::string& first,
-                           const std::string& second, bool only_preferred) {
+// An anchor that is missing while the rest is there; of several, that of a preferred network.
+std::string missing_anchor(const Checkpoint& checkpoint, const Anchors& anchors,
+                           std::string_view inside, bool only_preferred) {
+  const auto has = [&](const std::string& prefix, std::string_view name) {
+    return checkpoint.find(prefix + std::string(name)) != nullptr;
+  };
   std::string missing;
-  for (const auto& [here, other] : {std::pair(first, second), std::pair(second, first)})
-    for (const std::string& prefix : prefixes_of(checkpoint, here))
-      if (!checkpoint.find(prefix + other) && !is_text_tower(checkpoint, prefix) &&
-          ((missing.empty() && !only_preferred) || preferred(prefix)))
-        missing = prefix + other;
+  for (const auto& [here, other] :
+       {std::pair(anchors.first, anchors.second), std::pair(anchors.second, anchors.first)})
+    for (const std::string& p : prefixes_of(checkpoint, std::string(inside) + std::string(here))) {
+      const std::string prefix = p + std::string(inside);
+      if (!has(prefix, other) && has(prefix, anchors.also[0]) && has(prefix, anchors.also[1]) &&
+          ((missing.empty() && !only_preferred) || preferred(p)))
+        missing = prefix + std::string(other);
+    }
   return missing;
 }
 
@@ -72,7 +72,7 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view inside) {
   }
   std::copy_if(found.begin(), found.end(), std::back_inserter(better), preferred);
   if (better.empty()) {  // with half of the teacher there, the student is not meant
-    const std::string missing = missing_anchor(checkpoint_, first, second, true);
+    const std::string missing = missing_anchor(checkpoint_, anchors, inside, true);
     if (!missing.empty()) refuse_missing(*this, missing);
   }
   if (found.size() > 1) {
@@ -92,34 +92,26 @@ void refuse_missing(const NameReader& names, const std::string& tensor) {
 
 void refuse_unknown(const Checkpoint& checkpoint) {
   struct Dialect {
-    Anchors anchors;
-    const char *piece, *whose;  // piece: in many of its names, and in nobody else's
+    const Anchors& anchors;
+    const char* whose;
   };
-  const auto& tensors = checkpoint.tensors();
-  size_t most = 0;
-  std::string missing, whose;
-  for (const Dialect& d : {Dialect{kTimmAnchors, ".attn.qkv.", "timm"},
-                           {kEvaAnchors, ".mlp.fc1_", "EVA-02 in timm"},
-                           {kTorchvisionAnchors, "encoder_layer_", "torchvision"},
-                           {kHuggingfaceClipAnchors, "encoder.layers.", "Hugging Face's CLIP"},
-                           {kClipAnchors, "transformer.resblocks.", "OpenAI's CLIP"},
-                           {kHuggingfaceVitAnchors, ".attention.attention.", "Hugging Face's ViT"},
-                           {kBertAnchors, ".attention.self.", "BERT"},
-                           {kT5Anchors, ".SelfAttention.", "T5"},
-                           {kAugregAnchors, "encoderblock_", "AugReg"}}) {
-    const auto fit = size_t(std::count_if(tensors.begin(), tensors.end(), [&](const auto& t) {
-      return t.name.find(d.piece) != std::string::npos;
-    }));
-    const std::string anchor = missing_anchor(checkpoint, std::string(d.anchors.first),
-                                              std::string(d.anchors.second), false);
-    if (!anchor.empty() && fit > most) most = fit, missing = anchor, whose = d.whose;
-  }
   const char* hint =
       "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors";
-  if (!missing.empty())
-    fail(fmt::format("the tensor is missing; the other names are nearly those of {}", whose),
-         fmt::format("{}: {}", checkpoint.path(), printable(missing)),
-         std::string("the file is incomplete or of another architecture. ") + hint);
+  for (const Dialect& d : {Dialect{kEvaAnchors, "EVA-02 in timm"},  // before timm, whose it has
+                           {kTimmAnchors, "timm"},
+                           {kTorchvisionAnchors, "torchvision"},
+                           {kHuggingfaceClipAnchors, "Hugging Face's CLIP"},
+                           {kClipAnchors, "OpenAI's CLIP"},
+                           {kHuggingfaceVitAnchors, "Hugging Face's ViT"},
+                           {kBertAnchors, "BERT"},
+                           {kT5Anchors, "T5"},
+                           {kAugregAnchors, "AugReg"}})
+    if (const std::string missing = missing_anchor(checkpoint, d.anchors, "", false);
+        !missing.empty())
+      fail(fmt::format("the tensor is missing; the other names are nearly those of {}", d.whose),
+           fmt::format("{}: {}", checkpoint.path(), printable(missing)),
+           std::string("the file is incomplete or of another architecture. ") + hint);
+  const auto& tensors = checkpoint.tensors();
   fail(fmt::format("none of the {} tensors belongs to an architecture known here{}", tensors.size(),
                    tensors.empty()
                        ? ""

@@ -16,24 +16,20 @@
 #include "fungi/base/error.h"
 
 namespace fungi {
-namespace {
 
-// The file that is meant by a symbolic link, which may not be there yet: a rename would replace the
-// link itself.
 std::filesystem::path behind_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;  // the system's own limit
   std::error_code none;
   for (int links = 0; std::filesystem::is_symlink(path, none); ++links) {
-    if (links == kMostLinks) fail("symbolic links lead in a circle", path.string(), "write to a file");
+    if (links == kMostLinks)
+      fail("symbolic links lead in a circle", path.string(), "write to a file");
     path = path.parent_path() / std::filesystem::read_symlink(path, none);
   }
   return path;
 }
 
-}  // namespace
-
 AtomicFile::AtomicFile(const std::filesystem::path& path)
-    : target_(behind_links(path).string()), name_(target_ + ".tmp") {
+    : target_(path.string()), name_(target_ + ".tmp") {
   // A rename would replace a device or a pipe by a file, and ends in an error on a folder.
   std::error_code unknown;
   const auto there = std::filesystem::status(path, unknown).type();

@@ -14,8 +14,9 @@
 namespace fungi {
 
 // A file that grows under the name "<path>.tmp" and takes its own name in finish(). Without that it
-// vanishes again, and an older file at `path` is untouched. A symbolic link stays one: the file it
-// names is written. Error when `path` is a folder, a device or a pipe.
+// vanishes again, and an older file at `path` is untouched. A symbolic link is replaced, not
+// what it names: folders of links to the files of another one must not change that. Error when
+// `path` is a folder, a device or a pipe.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -33,6 +34,10 @@ class AtomicFile {
   int number_ = -1;
   bool kept_ = false;
 };
+
+// For a file that a user names: where the symbolic links end that lead to it; there may be nothing
+// yet.
+std::filesystem::path behind_links(std::filesystem::path path);
 
 // Writes the parts one after the other into "<path>.tmp" beside the target and renames it. A file
 // left by a killed run has that very name, so repeating the write removes it. One writer per path.

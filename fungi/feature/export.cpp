@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fungi/base/error.h"
+#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/feature/store_text.h"
 
@@ -44,7 +45,7 @@ void export_npz(const Store& store, const std::filesystem::path& file) {
     if (block.name == "ids" || block.name == "labels" || block.name == "classes")
       fail(fmt::format("a block is named '{}', like one of the other arrays", block.name),
            store.folder().string(), "read its .npy files instead");
-  NpzWriter writer(file);
+  NpzWriter writer(behind_links(file));
   auto add = [&](const std::string& name, const NpyArray& array) {
     writer.begin(name, array.descr, array.shape);
     writer.append(array.bytes);

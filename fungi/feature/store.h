@@ -103,7 +103,7 @@ struct StoreInfo {
   std::string folder;
   uintmax_t bytes = 0;         // of all files
   size_t pending_updates = 0;  // folders of an unfinished rewrite or shard
-  size_t waiting_rows = 0;     // in them
+  size_t waiting_rows = 0;     // in them alone
   struct Row {
     std::string id, class_name;
     int64_t label = -1;

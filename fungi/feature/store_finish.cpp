@@ -40,8 +40,17 @@ StoreManifest StoreWriter::State::current_manifest() const {
 StoreTotals StoreWriter::State::finish() {
   if (layout.samples.empty()) fail("finish() was called before plan()", "store writer");
   const StoreManifest now = current_manifest();
-  StoreTotals totals{now.samples, now.rows(), now.failed, 0, now.complete};
-  for (size_t count : to_compute) totals.missing += count;
+  StoreTotals totals{
+      .samples = now.samples, .rows = now.rows(), .failed = now.failed, .complete = now.complete};
+  for (size_t shard = 0; shard < layout.shards(); ++shard) {
+    totals.missing += to_compute[shard];
+    if (shard_rows[shard]) continue;
+    for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
+      const StoreSample& sample = layout.samples[i];
+      totals.failed += !sources.find(sample) && failures.find(sample);
+    }
+  }
+  totals.waiting = totals.samples - totals.rows - totals.failed - totals.missing;
   totals.dropped = dropped;
   if (options.dry_run) return totals;
 

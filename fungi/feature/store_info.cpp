@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "fungi/base/error.h"
 #include "fungi/checkpoint/tensor_type.h"
@@ -32,10 +33,12 @@ StoreInfo describe_store(const fs::path& folder, size_t first_rows) {
   StoreInfo info;
   info.folder = folder.string();
   info.manifest = opened.manifest();
+  std::unordered_set<std::string> known(opened.ids().begin(), opened.ids().end());
   for (const fs::path& update : store::list_updates(folder)) {
     ++info.pending_updates;
     for (size_t shard : store::list_shards(update))
-      info.waiting_rows += store::read_rows(update / store::rows_file(shard), true).size();
+      for (store::Row& row : store::read_rows(update / store::rows_file(shard), true))
+        info.waiting_rows += known.insert(std::move(row.id)).second;
   }
   store::guarded([&] {
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {

@@ -64,11 +64,13 @@ size_t lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
   return lost;
 }
 
-// Whether all these rows are among the sources already.
-bool all_known(const store::Sources& sources, const std::vector<Loose>& shards) {
+// Whether all these rows are among the sources already, or in shards that stay.
+bool all_known(const store::Sources& sources, const std::unordered_set<std::string_view>& settled,
+               const std::vector<Loose>& shards) {
   for (const Loose& shard : shards) {
     for (const Row& row : shard.rows) {
-      if (!row.stale && !sources.find({row.id, row.label, row.key})) return false;
+      if (!row.stale && !settled.contains(row.id) && !sources.find({row.id, row.label, row.key}))
+        return false;
     }
   }
   return true;
@@ -119,7 +121,15 @@ void StoreWriter::State::find_shards() {
 
   // An unfinished rewrite is gone on with if all that it holds still fits; the rows of others are
   // used. One that has no row of its own goes: each retry that fails again would leave one more.
-  for (const store::Path& update : store::list_updates(folder)) {
+  std::unordered_set<std::string_view> settled;  // samples of shards that are as they should be
+  const auto settle = [&](size_t shard) {
+    for (size_t i = layout.first(shard); i < layout.last(shard); ++i)
+      settled.insert(layout.samples[i].id);
+  };
+  const std::vector<store::Path> updates = store::list_updates(folder);
+  for (size_t shard = 0; shard < layout.shards() && !updates.empty(); ++shard)
+    if (shard_rows[shard]) settle(shard);
+  for (const store::Path& update : updates) {
     add_failures(update);
     std::vector<Loose> held;
     bool fits = true;
@@ -129,8 +139,8 @@ void StoreWriter::State::find_shards() {
     });
     if (fits && target.empty()) {
       target = update;
-      for (const Loose& shard : held) mark_shard(shard.shard, shard.rows);
-    } else if (all_known(sources, held)) {
+      for (const Loose& shard : held) mark_shard(shard.shard, shard.rows), settle(shard.shard);
+    } else if (all_known(sources, settled, held)) {
       files.remove_folder(update);
     } else {
       for (const Loose& shard : held) sources.add(update, shard.shard, shard.rows);

@@ -73,7 +73,8 @@ struct StoreRows {
 };
 
 struct StoreTotals {
-  size_t samples = 0, rows = 0, failed = 0, missing = 0;  // missing: still to be computed
+  // rows: of finished shards; waiting: computed, of others; missing: still to be computed
+  size_t samples = 0, rows = 0, failed = 0, missing = 0, waiting = 0;
   bool complete = false;
   size_t dropped = 0;  // rows of samples that have left the data set
 };

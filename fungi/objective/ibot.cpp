@@ -136,17 +136,12 @@ void Ibot::restore(const std::vector<NamedMatrix>& state) {
     known.push_back(std::string(role) + ".bias");
   }
   check_state_names(state, known, name());
-  for (const auto& [role, head] : {std::pair{"student", &student_},
-                                   {"teacher", &teacher_},
-                                   {"patch_student", &patch_student_},
-                                   {"patch_teacher", &patch_teacher_}})
-    head->load(role, state, name(), parameters_.width_stated);
+  student_.load("student", state, name(), parameters_.width_stated);
+  teacher_.load("teacher", state, name(), parameters_.width_stated);
+  patch_student_.load("patch_student", state, name());  // of a width of their own, if need be
+  patch_teacher_.load("patch_teacher", state, name());
   check_same_width(student_, teacher_, name());
   check_same_width(patch_student_, patch_teacher_, name());
-  if (student_.width() != patch_student_.width())
-    fail(fmt::format("the student head has width {}, the patch heads {}", student_.width(),
-                     patch_student_.width()),
-         name(), "give heads of one width");
   parameters_.width = student_.width();
 }
 

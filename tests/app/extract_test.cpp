@@ -113,6 +113,11 @@ TEST(Extract, LikeSaysWhatIsLeftOut) {
   for (const char* other : {" --seed 42", " --objectives kl", " --storage float32",
                             " --projection sign", " --set heads=2"})
     EXPECT_EQ(run_fungi(test + at("a") + other + " -o " + at("b")).status, 1) << other;
+  // One fact stated anew does not take back the others: without heads=4 there is no reading it.
+  const std::string mean = "--set mean=0.4 --objectives none -o ";
+  ASSERT_EQ(run_fungi("extract " + at("train") + kModel + mean + at("facts")).status, 0);
+  const Outcome facts = run_fungi(test + at("facts") + " " + mean + at("facts-test"));
+  EXPECT_EQ(facts.status, 0) << facts.err;
   EXPECT_EQ(run_fungi("extract " + at("test") + " -o " + at("b")).status, 2) << "no model";
   EXPECT_EQ(run_fungi(test + at("a") + " --exif=false -o " + at("b")).status, 1);
   EXPECT_EQ(run_fungi(test + "\"\" -o " + at("b")).status, 2) << "an empty name";

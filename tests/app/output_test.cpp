@@ -78,7 +78,21 @@ TEST_F(Output, AStoreHoldsItsOwnFilesAlone) {
         "pca " + at("s") + " --dim 1 -o " + at("s/sub/p"),
         "report " + at("s") + " " + at("s") + " -k 1 -o " + at("s/r.html")})
     expect_refusal(command, "in the store itself");
+  const Outcome here = run_fungi("export . e.npz", "cd '" + at("s") + "' &&");
+  EXPECT_EQ(here.status, 1);
+  EXPECT_NE(here.err.find("in the store itself"), std::string::npos) << here.err;
   EXPECT_EQ(test::contents(folder_ / "s"), before);
+}
+
+TEST_F(Output, ALinkToAnOutputStaysALink) {
+  write("s", {{"a", 0, {{1, 0}}}, {"b", 1, {{0, 1}}}, {"c", 0, {{1, 1}}}});
+  for (const char* name : {"x.npz", "r.html"}) fs::create_symlink(at("far-") + name, at(name));
+  ASSERT_EQ(run_fungi("export " + at("s") + " " + at("x.npz")).status, 0);
+  ASSERT_EQ(run_fungi("report " + at("s") + " " + at("s") + " -k 1 -o " + at("r.html")).status, 0);
+  for (const char* name : {"x.npz", "r.html"}) {
+    EXPECT_TRUE(fs::is_symlink(at(name)));
+    EXPECT_TRUE(fs::is_regular_file(at("far-") + name));
+  }
 }
 
 // The HDF5 library cannot close what it could not write, and tried again at the end.

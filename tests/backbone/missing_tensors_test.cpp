@@ -144,12 +144,37 @@ TEST(UnknownNames, AreNotTakenForNearlyKnownOnes) {
   c.shapes["text.token_embedding.weight"] = {20, 8};
   EXPECT_NE(c.refusal().find("none of the 2 tensors"), std::string::npos) << c.refusal();
   c.shapes["visual.transformer.resblocks.0.attn.in_proj_weight"] = {24, 8};
+  c.shapes["visual.class_embedding"] = c.shapes["visual.ln_pre.weight"] = {8};
   EXPECT_NE(c.refusal().find("visual.conv1.weight: the tensor is missing"), std::string::npos)
       << c.refusal();
 }
 
 INSTANTIATE_TEST_SUITE_P(, MissingTensors, testing::ValuesIn(folders()),
                          [](const auto& p) { return p.param; });
+
+// Whole files of models that are none of ours, in part named alike: nothing of them is missing.
+TEST(UnknownNames, OfWholeModelsMissNothing) {
+  using Names = std::vector<std::string>;
+  for (const Names& model :
+       {Names{"visual.conv1.weight", "visual.layer1.0.conv1.weight", "positional_embedding",
+              "transformer.resblocks.0.attn.in_proj_weight", "token_embedding.weight",
+              "ln_final.weight", "text_projection"},  // CLIP with a ResNet
+        Names{"patch_embed.proj.weight", "layers.0.blocks.0.attn.qkv.weight",
+              "layers.0.blocks.0.attn.proj.weight", "layers.0.blocks.0.mlp.fc1.weight",
+              "norm.weight"},  // Swin
+        Names{"model.shared.weight", "model.encoder.layers.0.self_attn.q_proj.weight",
+              "model.encoder.layers.0.fc1.weight", "model.encoder.embed_positions.weight",
+              "model.decoder.layers.0.self_attn.q_proj.weight"},  // BART
+        Names{"vision_model.encoder.layers.0.self_attn.q_proj.weight",
+              "vision_model.embeddings.patch_embedding.weight",
+              "vision_model.embeddings.position_embedding.weight",
+              "vision_model.post_layernorm.weight"}}) {  // SigLIP
+    TinyCheckpoint c;
+    for (const std::string& name : model) c.shapes[name] = {8, 8};
+    EXPECT_NE(c.refusal().find("belongs to an architecture known here"), std::string::npos)
+        << c.refusal();
+  }
+}
 
 }  // namespace
 }  // namespace fungi

@@ -213,18 +213,21 @@ TEST_F(AtomicFile, ReplacesWhole) {
   EXPECT_TRUE(std::filesystem::is_fifo(folder_ / "pipe"));
 }
 
-TEST_F(AtomicFile, ALinkStaysALink) {
+TEST_F(AtomicFile, ALinkIsFollowedOnRequestAlone) {
   namespace fs = std::filesystem;
   fs::create_directory(folder_ / "far");
   fs::create_symlink("far/file", folder_ / "near");  // there is nothing behind it yet
   fs::create_symlink("near", folder_ / "nearer");
   for (const char* text : {"first", "second"}) {
-    write_file_atomically(folder_ / "nearer", text);
+    write_file_atomically(behind_links(folder_ / "nearer"), text);
     EXPECT_TRUE(fs::is_symlink(folder_ / "near") && fs::is_symlink(folder_ / "nearer"));
     EXPECT_EQ(read_file(folder_ / "far" / "file"), text);
   }
+  write_file_atomically(folder_ / "nearer", "third");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "nearer"));
+  EXPECT_EQ(read_file(folder_ / "far" / "file"), "second") << "of somebody else, perhaps";
   fs::create_symlink("round", folder_ / "round");
-  EXPECT_CONTAINS(error_of([&] { write_file_atomically(folder_ / "round", "x"); }), "in a circle");
+  EXPECT_CONTAINS(error_of([&] { behind_links(folder_ / "round"); }), "in a circle");
 }
 
 // A limit on the size of files stands for the full disk.
