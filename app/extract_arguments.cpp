@@ -91,10 +91,12 @@ void ExtractArguments::follow(const CLI::App& verb) {
   if (left_out("--model")) model.model = spec.model_path;
   require_same_model(record, model.model);
   const std::vector<std::string> stated = model.facts;  // those not stated anew stay
-  for (const auto& [key, value] : backbone.stated_facts)
+  for (const auto& fact : backbone.stated_facts) {
+    const std::string start = fact.first + "=";
     if (std::none_of(stated.begin(), stated.end(),
-                     [&](const std::string& fact) { return fact.starts_with(key + "="); }))
-      model.facts.push_back(key + "=" + value);
+                     [&](const std::string& own) { return own.starts_with(start); }))
+      model.facts.push_back(start + fact.second);
+  }
   if (left_out("--preset")) preset = to_string(options.preset);
   if (left_out("--seed")) seed = options.seed;
   projection_seed = options.projection_seed;
