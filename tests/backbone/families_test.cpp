@@ -18,14 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> folders() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/backbone"))
-    if (fs::exists(entry.path() / "facts.json")) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 struct Family {
   fs::path folder;
   nlohmann::json facts;
@@ -177,9 +169,12 @@ TEST_P(Families, AllTokens) {
             2e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , Families, testing::Combine(testing::ValuesIn(folders()), testing::ValuesIn(supported_isas())),
-    [](const auto& p) { return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param)); });
+INSTANTIATE_TEST_SUITE_P(, Families,
+                         testing::Combine(testing::ValuesIn(golden::backbones()),
+                                          testing::ValuesIn(supported_isas())),
+                         [](const auto& p) {
+                           return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param));
+                         });
 
 }  // namespace
 }  // namespace fungi

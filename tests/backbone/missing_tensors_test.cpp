@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fungi/backbone/backbone.h"
+#include "tests/support/golden.h"
 #include "tests/support/print.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -14,14 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::TinyCheckpoint;
-
-std::vector<std::string> folders() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/backbone"))
-    if (fs::exists(entry.path() / "facts.json")) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 struct Golden {
   fs::path folder;
@@ -149,7 +142,7 @@ TEST(UnknownNames, AreNotTakenForNearlyKnownOnes) {
       << c.refusal();
 }
 
-INSTANTIATE_TEST_SUITE_P(, MissingTensors, testing::ValuesIn(folders()),
+INSTANTIATE_TEST_SUITE_P(, MissingTensors, testing::ValuesIn(golden::backbones()),
                          [](const auto& p) { return p.param; });
 
 // Whole files of models that are none of ours, in part named alike: nothing of them is missing.

@@ -3,9 +3,11 @@
 // not share the code it judges.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -14,6 +16,16 @@
 #include <vector>
 
 namespace fungi::golden {
+
+// The models of tests/golden/backbone.
+inline std::vector<std::string> backbones() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(FUNGI_GOLDEN_DIR "/backbone"))
+    if (fs::exists(entry.path() / "facts.json")) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 struct Array {
   std::vector<size_t> shape;
