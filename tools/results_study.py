@@ -112,7 +112,6 @@ class Study:
         return values
 
 
-
 def mean(values):
     return sum(values) / len(values)
 
