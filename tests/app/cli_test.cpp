@@ -174,7 +174,7 @@ TEST(CommandLine, BenchPrintsOneObject) {
 // The packed weights of a ViT-B are 172 MB in bf16; docs/performance.md says what a run adds.
 TEST(CommandLine, ARunHoldsItsWeightsOnceAndNoMore) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers take memory of their own";
+  GTEST_SKIP() << "sanitizers take memory of their own; use another build";
 #endif
   const Outcome o = run_fungi(
       "bench -m vit_base_patch16_224 --precision bf16 --objectives none --seconds 0.1 --batch 1 -j "

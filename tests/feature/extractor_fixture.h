@@ -51,4 +51,12 @@ inline bool same(const Matrix<float>& x, const Matrix<float>& y) {
          std::equal(x.data(), x.data() + x.rows() * x.cols(), y.data());
 }
 
+inline ExtractorOptions all_objectives() {
+  ExtractorOptions o;
+  o.objectives = {"kl", "dino:width=32,local_crops=2", "simclr:width=16,negatives=3",
+                  "deepcluster:prototypes=4"};
+  o.projection_rows = 20;
+  return o;
+}
+
 }  // namespace fungi::test
