@@ -39,7 +39,9 @@ void ProjectionArguments::add_to(CLI::App& verb) {
           "whole gradient")
       ->capture_default_str()
       ->check(CLI::IsMember(projection_names()));
-  verb.add_option("--projection-dim", rows, "Rows of the projection; 0 = the embedding's width")
+  verb.add_option("--projection-dim", rows,
+                  "Rows of the projection; 0 = the embedding's width (extract --preset paper: the "
+                  "model's)")
       ->capture_default_str();
 }
 

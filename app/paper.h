@@ -52,7 +52,7 @@ struct PaperBackbone {
   // Where the architecture does not tell models apart their path must: it holds one of these words
   // and none of those.
   std::vector<std::string> named, not_named;
-  StatedFacts facts;  // as in the paper's experiments
+  StatedFacts facts;  // the experiments' input size; what its published files may not tell
   size_t pca = 512;
   std::string note;  // why our numbers may differ
 };

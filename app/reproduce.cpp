@@ -71,6 +71,8 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           BackboneOptions o;
           if (a.precision != "auto") o.precision = parse_precision(a.precision);
           o.stated_facts = facts.facts;
+          if (a.run.preset == Preset::paper)
+            o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
           backbone.emplace(Backbone::open(
               path, backbone_for(objectives_of(table), a.run.preset, std::move(o)), pool));
           if (const Architecture& found_one = backbone->architecture();

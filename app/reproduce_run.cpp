@@ -44,9 +44,6 @@ struct Job {
     ExtractorOptions o;
     o.objectives = objectives;
     o.preset = options.preset;
-    // DEVIATION: the paper's projections have as many rows as the layer is wide, also where the
-    // embedding is narrower (CLIP and EVA-CLIP; SPEC 1.5).
-    if (options.preset == Preset::paper) o.projection_rows = facts.width;
     o.seed = options.seed;
     Extractor extractor(backbone, std::move(o), pool);
     StoreWriter writer(folder, extractor.spec(),

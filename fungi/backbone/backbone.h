@@ -50,6 +50,10 @@ struct BackboneOptions {
   // the input of blocks.N.attn.proj is the output of norm1 instead of the attention context (SPEC
   // 1.4.1). Takes effect for torchvision checkpoints and that layer only.
   bool mha_input_as_activation = false;
+  // DEVIATION: the paper's code ran OpenAI's CLIP through timm with GELU, not with the QuickGELU of
+  // its training (SPEC 4). Takes effect when a CLIP tower is opened whose activation is not stated,
+  // and is then among the stated facts.
+  bool clip_with_gelu = false;
   StatedFacts stated_facts;  // facts the file does not hold; "size" sets another input size
 };
 
@@ -104,7 +108,7 @@ class Backbone {
   ~Backbone();
 
   const Architecture& architecture() const;
-  // With the precision filled in, and mha_input_as_activation only where it takes effect.
+  // With the precision filled in, and the deviations only where they take effect.
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;

@@ -139,11 +139,27 @@ void load(Weights& w, const TensorSource& tensors, Pool& pool) {
   }
 }
 
+// DEVIATION: see BackboneOptions. With GELU stated a tower need not tell its activation, so this
+// comes before the reading that may have to refuse it, and leaves complaints to that one.
+bool takes_papers_gelu(const Checkpoint& checkpoint, const BackboneOptions& options) {
+  if (!options.clip_with_gelu || options.stated_facts.contains("activation")) return false;
+  StatedFacts facts = options.stated_facts;
+  facts["activation"] = "gelu";
+  try {
+    return read_names(checkpoint, facts).architecture.family == "clip";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options,
+Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options_given,
                         Pool& pool) {
   const Checkpoint checkpoint = Checkpoint::open(path);
+  BackboneOptions options = options_given;
+  options.clip_with_gelu = takes_papers_gelu(checkpoint, options);
+  if (options.clip_with_gelu) options.stated_facts["activation"] = "gelu";
   Reading reading = read_names(checkpoint, options.stated_facts);
   Backbone backbone;
   Weights& w = *backbone.weights_;

@@ -13,6 +13,7 @@ BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset 
         make_objective(specification, {.embedding_width = 1, .token_width = 1, .preset = preset})
             ->wants_tokens();
   options.mha_input_as_activation |= preset == Preset::paper;
+  options.clip_with_gelu |= preset == Preset::paper;
   return options;
 }
 

@@ -33,6 +33,12 @@ Extractor::Extractor(const Backbone& backbone, ExtractorOptions options, Pool& p
     : state_(std::make_unique<State>(backbone, std::move(options), pool)) {
   State& s = *state_;
   const Architecture& a = backbone.architecture();
+  if (s.options.preset == Preset::paper && a.family == "clip" &&
+      !backbone.options().stated_facts.contains("activation"))
+    fail("the preset 'paper' runs CLIP with GELU, whatever its weights were trained with",
+         backbone.path().string(),
+         "open the backbone with backbone_for(objectives, preset), or state its activation in "
+         "BackboneOptions::stated_facts");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification,
                        {a.embedding_width, a.width, s.options.seed, s.options.preset}));
@@ -65,8 +71,11 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
   if (!s.projection) {
     ProjectionOptions p;
     p.kind = s.options.projection;
-    p.rows = s.options.projection_rows ? s.options.projection_rows
-                                       : s.backbone.architecture().embedding_width;
+    const Architecture& a = s.backbone.architecture();
+    // DEVIATION: the paper's code has one matrix per architecture, with as many rows as the model
+    // is wide, also where the embedding is narrower: CLIP and EVA-CLIP (SPEC 1.5).
+    const size_t usual = s.options.preset == Preset::paper ? a.width : a.embedding_width;
+    p.rows = s.options.projection_rows ? s.options.projection_rows : usual;
     p.seed = s.options.projection_seed.value_or(s.options.seed);
     p.matrix = std::move(s.options.projection_matrix);
     p.precision = projection_precision(*s.backbone.options().precision);

@@ -33,7 +33,7 @@ struct ExtractorOptions {
       "kl", "dino", "simclr"};  // specifications (objective/factory.h); empty: embedding alone
   Preset preset = Preset::native;
   ProjectionKind projection = ProjectionKind::sign;
-  size_t projection_rows = 0;       // 0: the embedding's width, as in the paper
+  size_t projection_rows = 0;       // 0: the embedding's width; Preset::paper: the model's
   Matrix<float> projection_matrix;  // for ProjectionKind::matrix
   uint64_t seed = 42;
   std::optional<uint64_t> projection_seed;  // default: seed
@@ -48,9 +48,9 @@ struct ExtractorOptions {
 };
 
 // How to open a backbone for these objectives: with patch tokens where one looks at them, without
-// a layer where there are none, and with the layer's input that the preset means. The rest stays as
-// it is in `options`. An Error names an objective that there is not; one of your own that wants
-// tokens needs BackboneOptions::tokens.
+// a layer where there are none, and with the layer's input and CLIP's activation that the preset
+// means. The rest stays as it is in `options`. An Error names an objective that there is not; one
+// of your own that wants tokens needs BackboneOptions::tokens.
 BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset preset,
                              BackboneOptions options = {});
 

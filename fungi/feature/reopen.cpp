@@ -113,6 +113,7 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
     o = backbone_for(objectives, parse_preset(settings.at("preset").get<std::string>()),
                      std::move(o));
     o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
+    o.clip_with_gelu = false;  // where it took effect, it is stated
     if (settings.contains("stated"))
       for (const auto& [key, value] : settings.at("stated").items())
         o.stated_facts[key] = value.get<std::string>();

@@ -188,8 +188,7 @@ TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
                           (folder / "work").string() + " --use augreg-in1k-b16=" + kModel;
   const json table = reproduce("knn-augreg" + use);
 
-  // As many rows as the paper's backbone is wide, whatever stands in for it.
-  const std::string extract = "extract -q --preset paper --projection-dim 768 -m " + kModel + " ",
+  const std::string extract = "extract -q --preset paper -m " + kModel + " ",
                     a = (folder / "a").string(), b = (folder / "b").string();
   ASSERT_EQ(run_fungi(extract + (flowers / "train").string() + " -o " + a).status, 0);
   ASSERT_EQ(run_fungi(extract + (flowers / "test").string() + " -o " + b + " --like " + a).status,
