@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -73,19 +74,35 @@ unsigned parse_quota(std::string_view text) {  // "150000 100000", or "max 10000
   return unsigned(std::clamp(std::ceil(time / period), 1.0, 1e6));
 }
 
+size_t parse_memory_limit(std::string_view text) {  // "4294967296", or "max"
+  size_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return error == std::errc() && end == text.data() + text.size() && bytes ? bytes : SIZE_MAX;
+}
+
 namespace {
 
 // What a container is allowed: cgroup version 2, then version 1.
+std::string line_of(const char* path) {
+  std::string text;
+  std::ifstream file(path);
+  std::getline(file, text);
+  return text;
+}
+
 unsigned read_quota() {
-  const auto line = [](const char* path) {
-    std::string text;
-    std::ifstream file(path);
-    std::getline(file, text);
-    return text;
-  };
-  if (const unsigned found = parse_quota(line("/sys/fs/cgroup/cpu.max"))) return found;
-  return parse_quota(line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") + " " +
-                     line("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
+  if (const unsigned found = parse_quota(line_of("/sys/fs/cgroup/cpu.max"))) return found;
+  return parse_quota(line_of("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") + " " +
+                     line_of("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
+}
+
+size_t read_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  size_t bytes = pages > 0 && size > 0 ? size_t(pages) * size_t(size) : size_t{4} << 30;
+  for (const char* file :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
+    bytes = std::min(bytes, parse_memory_limit(line_of(file)));
+  return bytes;
 }
 
 Cpu detect() {
@@ -98,6 +115,7 @@ Cpu detect() {
     c.physical_cores = count_physical(allowed);
   }
   c.quota = read_quota();
+  c.memory_bytes = read_memory();
   auto cache = [](int name) {
     const long n = sysconf(name);
     return n > 0 ? size_t(n) : 0;

@@ -17,6 +17,7 @@ struct Cpu {
   unsigned logical_cores = 1;   // that this process may run on
   unsigned physical_cores = 1;  // without hyper-threads
   unsigned quota = 0;           // cores' worth of time that a container may use; 0 = no limit
+  size_t memory_bytes = 0;      // of the machine, or what a container may use of it
   size_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   bool avx2 = false, avx512 = false, avx512_bf16 = false, avx512_vnni = false,
        amx_bf16 = false;     // usable, not merely advertised
@@ -24,7 +25,8 @@ struct Cpu {
 };
 
 const Cpu& cpu();
-unsigned parse_quota(std::string_view cpu_max);  // cores' worth, rounded up; 0 = none
+unsigned parse_quota(std::string_view cpu_max);          // cores' worth, rounded up; 0 = none
+size_t parse_memory_limit(std::string_view memory_max);  // bytes; SIZE_MAX = none
 
 const char* to_string(Isa isa);
 Isa parse_isa(std::string_view name);  // throws Error naming the choices

@@ -22,7 +22,19 @@ unsigned default_threads() {
   return c.quota ? std::min(c.quota, c.physical_cores) : c.physical_cores;
 }
 
+namespace {
+
+// The pools whose bodies this thread is running, innermost first: a body may use another pool.
+struct Running {
+  const void* pool;
+  const Running* outer;
+};
+thread_local const Running* running_here = nullptr;
+
+}  // namespace
+
 struct Pool::State {
+  std::mutex turn;  // held by the caller whose range runs
   std::mutex mutex;
   std::condition_variable work_ready, work_done;
   const std::function<void(size_t, size_t, unsigned)>* body = nullptr;
@@ -45,6 +57,13 @@ struct Pool::State {
   }
 
   void run_chunks(unsigned worker) {
+    const Running here{this, running_here};
+    running_here = &here;
+    take_chunks(worker);
+    running_here = here.outer;
+  }
+
+  void take_chunks(unsigned worker) {
     while (!stop.load(std::memory_order_relaxed)) {
       const size_t begin = next.fetch_add(grain);
       if (begin >= count) return;
@@ -98,6 +117,11 @@ void Pool::parallel_for(size_t count, size_t grain,
                         const std::function<void(size_t, size_t, unsigned)>& body) {
   if (count == 0) return;
   State& s = *state_;
+  for (const Running* r = running_here; r; r = r->outer)
+    if (r->pool == &s)
+      fail("the body of a parallel range called its own pool, which would wait for itself",
+           "Pool::parallel_for", "give it a pool of its own, or work in the body's own thread");
+  const std::lock_guard turn(s.turn);
   {
     std::lock_guard lock(s.mutex);
     s.body = &body;

@@ -24,7 +24,8 @@ class Pool {
 
   // Runs body(begin, end, worker) over [0, count) in chunks of at most `grain`; worker < threads().
   // Blocks until all is done. If bodies throw, the exception of the lowest chunk is rethrown here,
-  // after the rest has stopped. Not re-entrant: a body must not call the same pool.
+  // after the rest has stopped. Calls from several threads wait for each other; a body that calls
+  // its own pool gets an Error, since it would wait for itself.
   void parallel_for(size_t count, size_t grain,
                     const std::function<void(size_t begin, size_t end, unsigned worker)>& body);
 

@@ -9,14 +9,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <string>
+
+#include "fungi/base/cpu.h"
+#include "fungi/base/error.h"
 
 namespace fungi {
 
-size_t default_memory_limit() {
-  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? size_t(pages) * size_t(size) / 4 : size_t{1} << 30;
-}
+size_t default_memory_limit() { return cpu().memory_bytes / 4; }
 
 namespace {
 
@@ -66,7 +67,10 @@ struct ScratchMatrix::Mapping {
 };
 
 ScratchMatrix::ScratchMatrix(size_t rows, size_t cols, size_t memory_limit) {
-  const size_t bytes = rows * cols * sizeof(float);
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(rows, cols, &bytes) ||
+      __builtin_mul_overflow(bytes, sizeof(float), &bytes))
+    throw std::bad_alloc();  // as Matrix does
   if (bytes <= memory_limit) {
     memory_ = Matrix<float>(rows, cols);
     view_ = memory_;

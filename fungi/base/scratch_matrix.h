@@ -4,12 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "fungi/base/matrix.h"
 
 namespace fungi {
 
-// A quarter of the machine's memory.
+// A quarter of the memory that the machine, or the container, has.
 size_t default_memory_limit();
 
 class ScratchMatrix {
@@ -18,6 +19,13 @@ class ScratchMatrix {
   // Zero-filled. More than `memory_limit` bytes go to a file in the folder for temporary files
   // (TMPDIR). Throws Error when that has no room or is no folder.
   ScratchMatrix(size_t rows, size_t cols, size_t memory_limit);
+  ScratchMatrix(ScratchMatrix&& other) noexcept { *this = std::move(other); }
+  ScratchMatrix& operator=(ScratchMatrix&& other) noexcept {  // a moved one is empty
+    memory_ = std::move(other.memory_);
+    mapping_ = std::move(other.mapping_);
+    view_ = std::exchange(other.view_, {});
+    return *this;
+  }
 
   size_t rows() const { return view_.rows; }
   size_t cols() const { return view_.cols; }

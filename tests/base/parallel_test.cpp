@@ -7,6 +7,7 @@
 #include <atomic>
 #include <new>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "fungi/base/cpu.h"
@@ -51,6 +52,49 @@ TEST(Pool, ThreadsThatCannotBeStartedAreAnError) {
         std::_Exit(9);
       },
       testing::ExitedWithCode(7), "");
+}
+
+TEST(Pool, CallersFromSeveralThreadsWaitForEachOther) {
+  Pool pool(2);
+  std::atomic<int> inside = 0, wrong = 0;
+  std::vector<std::atomic<int>> visits(4000);
+  const auto caller = [&](size_t first) {
+    for (size_t call = 0; call < 100; ++call) {
+      const size_t base = first + 20 * call;
+      pool.parallel_for(20, 1, [&, base](size_t i, size_t, unsigned) {
+        wrong += ++inside > 2;
+        ++visits[base + i];
+        --inside;
+      });
+    }
+  };
+  std::thread other(caller, 2000);
+  caller(0);
+  other.join();
+  EXPECT_EQ(wrong, 0) << "two ranges ran at once";
+  for (auto& v : visits) EXPECT_EQ(v, 1);
+}
+
+TEST(Pool, ABodyThatCallsItsOwnPoolIsAnError) {
+  Pool pool(2), another(2);
+  const auto nothing = [](size_t, size_t, unsigned) {};
+  const auto call = [&](Pool& inner) {
+    pool.parallel_for(4, 1, [&](size_t, size_t, unsigned) { inner.parallel_for(4, 1, nothing); });
+  };
+  EXPECT_THROW(call(pool), Error);
+  EXPECT_NO_THROW(call(another));
+  Pool alone(1);
+  const auto back = [&](size_t, size_t, unsigned) { pool.parallel_for(1, 1, nothing); };
+  const auto through = [&](size_t, size_t, unsigned) { alone.parallel_for(1, 1, back); };
+  EXPECT_THROW(pool.parallel_for(1, 1, through), Error) << "through another pool";
+  pool.parallel_for(4, 1, nothing);
+}
+
+TEST(Cpu, TheMemoryOfAContainer) {
+  EXPECT_EQ(parse_memory_limit("4294967296"), size_t{1} << 32);
+  for (const char* none : {"", "max", "0", "-1", "12 kB", "99999999999999999999999"})
+    EXPECT_EQ(parse_memory_limit(none), SIZE_MAX) << none;
+  EXPECT_GT(cpu().memory_bytes, size_t{1} << 20);
 }
 
 TEST(Cpu, TheQuotaOfAContainerIsRoundedUp) {

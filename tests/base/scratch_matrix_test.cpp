@@ -22,6 +22,7 @@ TEST(ScratchMatrix, HoldsTheSameInMemoryAndOnDisk) {
     const View<const float> view = moved;
     EXPECT_EQ(view.rows, 100u);
     EXPECT_EQ(view(99, 6), 699.0f);
+    EXPECT_TRUE(m.rows() == 0 && m.view().data == nullptr && !m.on_disk()) << "moved from";
   }
 }
 
@@ -63,6 +64,7 @@ TEST(ScratchMatrix, LeavesNoFileBehindAndNamesAFolderThatIsGone) {
 }
 
 TEST(ScratchMatrix, NothingIsAMatrix) {
+  EXPECT_THROW(ScratchMatrix(size_t{1} << 62, 4, SIZE_MAX), std::bad_alloc);
   EXPECT_EQ(ScratchMatrix(0, 5, 0).rows(), 0u);
   EXPECT_EQ(ScratchMatrix().cols(), 0u);
 }
