@@ -23,7 +23,7 @@ store::BlockFile open_whole(const fs::path& path) {
   try {
     return store::open_block(path);
   } catch (const Error& e) {
-    if (e.message().starts_with("cannot be opened")) throw;  // permissions, too many open files
+    if (store::cannot_be_opened(e)) throw;
     fail(e.message(), path.string(), store::kRepeat);
   }
 }

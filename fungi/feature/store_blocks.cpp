@@ -64,6 +64,10 @@ BlockFile open_block(const Path& path) {
   return {StoreType::float16, *values, values};
 }
 
+bool cannot_be_opened(const Error& error) {
+  return error.message().starts_with("cannot be opened");
+}
+
 bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, size_t rows) {
   for (const StoreBlock& block : spec.blocks) {
     const Path path = folder / block_file(block.name, shard);
@@ -73,7 +77,8 @@ bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, siz
       if (file.rows() != rows || file.cols() != block.width || type_of(file) != spec.type) {
         return false;
       }
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      if (cannot_be_opened(e)) throw;
       return false;  // cut short, or something else altogether: not whole
     }
   }

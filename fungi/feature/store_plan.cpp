@@ -30,22 +30,28 @@ void mark_stale(std::vector<Row>& rows, const store::Path& file, const StoreOpti
     rows[i].stale = !options.row_holds(rows[i].id, {block.values.row(i), block.values.cols});
 }
 
-// Goes through the shards of one folder: use(shard, rows) for those that are whole; the others are
-// forgotten.
+// Goes through the shards of one folder: use(shard, rows) for those that are whole. The answer: the
+// rows files of the others, to be forgotten.
 template <class Use>
-void for_each_whole_shard(const store::Files& files, const store::Path& folder,
-                          const StoreSpec& spec, const StoreOptions& options, const Use& use) {
+std::vector<store::Path> for_each_whole_shard(const store::Path& folder, const StoreSpec& spec,
+                                              const StoreOptions& options, const Use& use) {
+  std::vector<store::Path> broken;
   for (size_t shard : store::list_shards(folder)) {
     std::vector<Row> rows = store::read_rows(folder / store::rows_file(shard), true);
     if (store::shard_is_whole(folder, spec, shard, rows.size())) {
       mark_stale(rows, folder / store::block_file(spec.blocks[0].name, shard), options);
       use(shard, std::move(rows));
     } else {
-      // A disk that lost power may hold such a shard. It is computed again, and until that is done
-      // no rows file may stand beside block files of another make.
-      files.remove(folder / store::rows_file(shard));
+      broken.push_back(folder / store::rows_file(shard));
     }
   }
+  return broken;
+}
+
+// A disk that lost power may hold shards that are not whole. They are computed again, and until
+// that is done no rows file may stand beside block files of another make.
+void forget(const store::Files& files, const std::vector<store::Path>& broken) {
+  for (const store::Path& rows : broken) files.remove(rows);
 }
 
 // Rows of samples that are no more.
@@ -102,13 +108,14 @@ void StoreWriter::State::find_shards() {
   };
   add_failures(folder);
   std::vector<Loose> loose;
-  for_each_whole_shard(files, folder, spec, options, [&](size_t shard, std::vector<Row> rows) {
-    if (store::matches(layout, shard, rows, failures)) {
-      mark_shard(shard, rows);
-    } else {
-      loose.push_back({shard, std::move(rows)});
-    }
-  });
+  const std::vector<store::Path> broken =
+      for_each_whole_shard(folder, spec, options, [&](size_t shard, std::vector<Row> rows) {
+        if (store::matches(layout, shard, rows, failures)) {
+          mark_shard(shard, rows);
+        } else {
+          loose.push_back({shard, std::move(rows)});
+        }
+      });
   std::string example;
   dropped = lost_rows(layout, loose, example);
   if (dropped > 0 && !options.prune) {
@@ -116,6 +123,7 @@ void StoreWriter::State::find_shards() {
                      dropped, layout.samples.size(), example),
          folder.string(), options.prune_hint);
   }
+  forget(files, broken);
   for (const Loose& shard : loose) sources.add(folder, shard.shard, shard.rows);
   if (!loose.empty()) target.clear();  // not in place: it is found below
 
@@ -133,10 +141,11 @@ void StoreWriter::State::find_shards() {
     add_failures(update);
     std::vector<Loose> held;
     bool fits = true;
-    for_each_whole_shard(files, update, spec, options, [&](size_t shard, std::vector<Row> rows) {
-      fits = fits && store::matches(layout, shard, rows, failures);
-      held.push_back({shard, std::move(rows)});
-    });
+    forget(files,
+           for_each_whole_shard(update, spec, options, [&](size_t shard, std::vector<Row> rows) {
+             fits = fits && store::matches(layout, shard, rows, failures);
+             held.push_back({shard, std::move(rows)});
+           }));
     if (fits && target.empty()) {
       target = update;
       for (const Loose& shard : held) mark_shard(shard.shard, shard.rows), settle(shard.shard);

@@ -69,7 +69,11 @@ size_t normalise_rows(View<float> rows);
 inline constexpr char kRepeat[] =
     "repeat the command that wrote the store: it makes this shard again";
 
-// Whether all block files of this shard hold `rows` rows of the right type and width.
+// Permissions, too many open files: that says nothing about what the file holds.
+bool cannot_be_opened(const Error& error);
+
+// Whether all block files of this shard hold `rows` rows of the right type and width. Throws where
+// that cannot be told.
 bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, size_t rows);
 
 // State arrays: read and compared with what the manifest says; Error naming the file when it was

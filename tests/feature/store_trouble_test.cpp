@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
+#include "fungi/base/descriptor.h"
 #include "fungi/feature/store.h"
 #include "tests/feature/store_fixture.h"
 
@@ -136,6 +139,31 @@ TEST(StoreTrouble, FullDisk) {
   EXPECT_LT(run.computed, 400u);
   EXPECT_GE(run.computed + done, 400u);
   expect_same_bytes(tmp / "expected", tmp / "s", "after the disk was full");
+}
+
+// A block file that is away for a while, or cannot be opened, must not cost what stands beside it.
+TEST(StoreTrouble, NothingIsForgottenBeforeARefusal) {
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 40));
+  const auto whole = snapshot(tmp / "s");
+  fs::rename(tmp / "s/kl-00001.npy", tmp / "away");
+  EXPECT_ERROR("not among", run(tmp / "s", example_samples(1, 40)));
+  fs::rename(tmp / "away", tmp / "s/kl-00001.npy");
+  EXPECT_EQ(snapshot(tmp / "s"), whole);
+
+  fs::rename(tmp / "s/kl-00001.npy", tmp / "away");
+  {  // open() refuses a socket, whoever asks
+    const Descriptor socket{::socket(AF_UNIX, SOCK_STREAM, 0)};
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    const std::string name = tmp / "s/kl-00001.npy";
+    ASSERT_LT(name.size(), sizeof address.sun_path);
+    name.copy(address.sun_path, name.size());
+    ASSERT_EQ(::bind(socket.number, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  EXPECT_ERROR("cannot be opened", run(tmp / "s", example_samples(0, 40)));
+  fs::rename(tmp / "away", tmp / "s/kl-00001.npy");
+  EXPECT_EQ(snapshot(tmp / "s"), whole);
 }
 
 TEST(StoreTrouble, PutMayBeTriedAgain) {
