@@ -123,8 +123,8 @@ Verb add_info(CLI::App& parent, CLI::App*& self) {
         fail("an index or PCA that is being written, or was when its program ended", a->folder,
              "repeat the command that writes it");
     };
+    if (is_index(a->folder)) return show_index(a->folder, a->json);  // also while it is replaced
     require_finished("unfinished");
-    if (is_index(a->folder)) return show_index(a->folder, a->json);
     if (holds("features.json")) return show_pca(a->folder, a->json);
     require_finished("unfinished-pca");
     const StoreInfo info = describe_store(a->folder);

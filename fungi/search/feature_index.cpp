@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using search::Numbers;
 
 constexpr std::string_view kUnfinished = "unfinished";  // there while a folder is being written
+constexpr std::string_view kNew = "new";  // the folder inside it in which that happens
 
 // Everything a folder may hold, of every kind of index.
 constexpr std::string_view kFiles[] = {
@@ -36,25 +37,34 @@ fs::path own_name(const fs::path& file) {
   return file.extension() == store::kTemporary ? file.stem() : file.filename();
 }
 
+// A file in a folder of an index that is none of an index's.
+std::optional<fs::path> stranger_in(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path name = own_name(entry.path());
+    if (name == store::kState && entry.is_directory()) {
+      for (const auto& state : fs::directory_iterator(entry))
+        if (own_name(state.path()).extension() != ".npy") return state.path();
+    } else if (name == kNew && entry.is_directory()) {
+      if (auto inside = stranger_in(entry)) return inside;
+    } else if (!is_own_file(name)) {
+      return entry.path();
+    }
+  }
+  return std::nullopt;
+}
+
 // What is there is ours to replace only if it is an index, or what a killed build left of one, and
 // nothing besides.
 void require_free(const fs::path& folder) {
-  if (!fs::exists(folder)) return;
-  const bool ours = fs::is_empty(folder) || search::describes_index(folder / "index.json") ||
+  if (!fs::exists(folder) || fs::is_empty(folder)) return;
+  const bool ours = search::describes_index(folder / "index.json") ||
                     (fs::exists(folder / kUnfinished) && fs::is_empty(folder / kUnfinished));
-  const auto require = [&](bool known, const fs::path& file) {
-    if (!ours || !known)
-      fail(fmt::format("the folder holds other files than those of an index: {}",
-                       fs::relative(file, folder).string()),
-           folder.string(), "choose another folder");
-  };
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const fs::path name = own_name(entry.path());
-    require(name == store::kState || is_own_file(name), entry.path());
-  }
-  if (!fs::is_directory(folder / store::kState)) return;
-  for (const auto& entry : fs::directory_iterator(folder / store::kState))
-    require(own_name(entry.path()).extension() == ".npy", entry.path());
+  const std::optional<fs::path> other =
+      ours ? stranger_in(folder) : fs::directory_iterator(folder)->path();
+  if (other)
+    fail(fmt::format("the folder holds other files than those of an index: {}",
+                     fs::relative(*other, folder).string()),
+         folder.string(), "choose another folder");
 }
 
 // Takes the folder for a new index; nobody else may while the answer lives.
@@ -62,12 +72,25 @@ store::Lock take_folder(const fs::path& folder) {
   fs::create_directories(folder);
   require_free(folder);
   store::Lock lock(folder / kUnfinished);
-  for (const std::string_view file : kFiles)
-    if (file != kUnfinished) fs::remove(folder / file);
-  for (const std::string_view file : kReductionFiles) fs::remove(folder / file);
-  fs::remove_all(folder / store::kState);
-  fs::create_directories(folder / store::kState);
+  fs::remove_all(folder / kNew);
+  fs::create_directories(folder / kNew / store::kState);
   return lock;
+}
+
+// The new index takes the place of the old one, of which nothing stays. Without index.json, which
+// goes first and comes last, the folder is no index.
+void move_in_place(const fs::path& folder) {
+  fs::remove(folder / "index.json");
+  std::vector<fs::path> older;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename() != kNew && entry.path().filename() != kUnfinished)
+      older.push_back(entry.path());
+  for (const fs::path& path : older) fs::remove_all(path);
+  for (const auto& entry : fs::directory_iterator(folder / kNew))
+    if (entry.path().filename() != "index.json")
+      fs::rename(entry.path(), folder / entry.path().filename());
+  fs::rename(folder / kNew / "index.json", folder / "index.json");
+  fs::remove(folder / kNew);
 }
 
 }  // namespace
@@ -150,15 +173,26 @@ void FeatureIndex::require_can_save(const fs::path& folder) {
 void FeatureIndex::save(const fs::path& folder) const {
   const State& s = *state_;
   const store::Lock lock = store::guarded([&] { return take_folder(folder); });
-  s.reduction.save(folder);
-  for (const NamedMatrix& m : s.record.state)
-    write_file_atomically(folder / store::state_file(m.name),
-                          store::block_bytes(m.values, StoreType::float32));
-  write_npy(folder / "ids.npy", npy_array(s.ids->view().data, {s.ids->view().rows}));
-  write_npy(folder / "id_ends.npy", npy_array(s.id_ends->view().data, {s.id_ends->view().rows}));
-  write_npy(folder / "labels.npy", npy_array(s.labels->view().data, {s.labels->view().rows}));
-  s.index->save(folder);  // index.json is the last file: with it the folder is whole
-  store::guarded([&] { fs::remove(folder / kUnfinished); });
+  const fs::path fresh = folder / kNew;
+  try {
+    s.reduction.save(fresh);
+    for (const NamedMatrix& m : s.record.state)
+      write_file_atomically(fresh / store::state_file(m.name),
+                            store::block_bytes(m.values, StoreType::float32));
+    write_npy(fresh / "ids.npy", npy_array(s.ids->view().data, {s.ids->view().rows}));
+    write_npy(fresh / "id_ends.npy", npy_array(s.id_ends->view().data, {s.id_ends->view().rows}));
+    write_npy(fresh / "labels.npy", npy_array(s.labels->view().data, {s.labels->view().rows}));
+    s.index->save(fresh);
+  } catch (...) {  // a full disk costs an older index nothing
+    std::error_code ignored;
+    fs::remove_all(fresh, ignored);
+    fs::remove(folder / kUnfinished, ignored);
+    throw;
+  }
+  store::guarded([&] {
+    move_in_place(folder);
+    fs::remove(folder / kUnfinished);
+  });
 }
 
 FeatureIndex FeatureIndex::open(const fs::path& folder) {
@@ -213,16 +247,16 @@ Neighbours search_store(const Store& store, const Reduction& reduction, View<con
   };
   std::vector<std::vector<Found>> best(queries.rows);
   const auto nearer = [&](const Found& x, const Found& y) {
-    if (x.value != y.value)
-      return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
-    return x.row < y.row;
+    return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
   };
   reduction.each_part(store, pool, [&](size_t first, View<const float> part) {
     const Neighbours found = knn(part, queries, std::min(k, part.rows), pool, {.metric = metric});
     for (size_t q = 0; q < queries.rows; ++q) {
       for (size_t b = 0; b < found.index.cols(); ++b)
         best[q].push_back({found.value(q, b), uint32_t(first + found.index(q, b))});
-      std::sort(best[q].begin(), best[q].end(), nearer);
+      // Stable: equal values may hide keys that differ, whose order knn() has found, and earlier
+      // parts hold smaller rows.
+      std::stable_sort(best[q].begin(), best[q].end(), nearer);
       if (best[q].size() > k) best[q].resize(k);
     }
   });

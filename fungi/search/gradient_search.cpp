@@ -89,7 +89,9 @@ void GradientSearch::State::open(Side& side, const std::vector<std::string>& gra
                                  bool embedding) {
   for (const std::string& name : gradients) side.factors.emplace_back(*side.store, name);
   if (!embedding) return;
-  side.embeddings = gather(side.store->load("embedding").features, side.rows);
+  const std::vector<StoreBlock> blocks = side.store->select("embedding");
+  side.embeddings = Matrix<float>(side.rows.size(), total_width(blocks));
+  side.store->read(blocks, true, side.rows, side.embeddings);
 }
 
 // The squares of all gradients, and the norms of whole rows.

@@ -137,7 +137,20 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
     EXPECT_ERROR("", FeatureIndex::open(place));
     built.save(place);
     EXPECT_EQ(FeatureIndex::open(place).id(3), store.ids()[3]);
+    EXPECT_EQ(test::snapshot(place), test::snapshot(folder / "whole"));
   }
+  // One that was killed while it replaced another has cost that one nothing yet.
+  const auto whole = test::snapshot(folder / "whole");
+  fs::create_directories(folder / "whole/new/state");
+  test::write_file(folder / "whole/unfinished", "");
+  test::write_file(folder / "whole/new/links.npy.tmp", "half");
+  test::write_file(folder / "whole/new/state/kl-head.npy", "another");
+  EXPECT_EQ(FeatureIndex::open(folder / "whole").id(3), store.ids()[3]);
+  test::write_file(folder / "whole/new/letter.txt", "mine");
+  EXPECT_ERROR("new/letter.txt", built.save(folder / "whole"));
+  fs::remove(folder / "whole/new/letter.txt");
+  built.save(folder / "whole");
+  EXPECT_EQ(test::snapshot(folder / "whole"), whole);
   // A PCA looks much like the beginning of an index, but is something to keep.
   built.reduction().save(folder / "pca");
   EXPECT_ERROR("choose another folder", built.save(folder / "pca"));
@@ -204,6 +217,36 @@ TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
   const Matrix<float> expected = Pca::fit(all.features, 3, pool).transform(all.features, pool);
   write_vectors(reduction, store, folder / "vectors.npy", pool);
   EXPECT_TRUE(same(NpyFile::open(folder / "vectors.npy").read(), expected));
+}
+
+// Two keys whose square roots round to the same distance: the order is that of the keys.
+TEST(FeatureIndex, AStoreIsSearchedInTheOrderOfKeys) {
+  const Folder folder;
+  StoreSpec spec = test::example_spec();
+  spec.pipeline = "embedding", spec.blocks = {{"embedding", 2}};
+  {
+    StoreWriter writer(folder / "store", spec, {});
+    for (const StoreWork& work : writer.plan(odd_samples(2), test::kClasses)) {
+      StoreRows computed;
+      computed.blocks.emplace_back(2, 2);
+      computed.blocks[0](0, 0) = computed.blocks[0](1, 0) = 1;
+      computed.blocks[0](0, 1) = 0x1p-25f;
+      writer.put(work, computed);
+    }
+    writer.finish();
+  }
+  const Store store = Store::open(folder / "store");
+  Pool pool(1);
+  Matrix<float> query(1, 2);
+  query(0, 0) = -1;
+  const Reduction plain = Reduction::fit(store, "", 0, pool);
+  const FeatureSet all = store.load();
+  for (const size_t k : {1, 2}) {
+    const Neighbours found = search_store(store, plain, query, k, Metric::euclidean, pool),
+                     expected = knn(all.features, query, k, pool, {.metric = Metric::euclidean});
+    for (size_t i = 0; i < k; ++i) EXPECT_EQ(found.index(0, i), expected.index(0, i)) << k;
+    EXPECT_EQ(found.index(0, 0), 1u);
+  }
 }
 
 // The printed recall, counted by hand from full searches.
