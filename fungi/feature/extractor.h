@@ -56,7 +56,9 @@ BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset 
 
 class Extractor {
  public:
-  Extractor(const Backbone& backbone, ExtractorOptions options, Pool& pool);
+  Extractor(const Backbone& backbone, ExtractorOptions options,
+            Pool& pool);  // both must outlive it
+  Extractor(Backbone&&, ExtractorOptions, Pool&) = delete;
   ~Extractor();
 
   // An objective of your own, under its name(); before fit().

@@ -3,6 +3,10 @@
 // training rows only, and applied only when the asked width is smaller than both the rows and the
 // features; otherwise features pass unchanged. Signs as scikit-learn's svd_flip leaves them: the
 // largest number of each component is positive.
+//
+// With more rows than columns the products are in f32, and a direction with less than 2^-21 of the
+// largest variance cannot be told from rounding: its component becomes zero. Rows of unit blocks
+// are far from that; scale columns of one's own that differ by more than a thousand first.
 #pragma once
 
 #include <cstddef>

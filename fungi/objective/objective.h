@@ -98,7 +98,8 @@ class Objective {
   virtual size_t support_width(size_t embedding_width) const { return embedding_width; }
   virtual void reduce_support(View<const float> embeddings, View<float> kept) const;
   virtual void prepare(View<const float> kept, size_t views_per_sample, Pool& pool);
-  virtual bool ready() const { return true; }  // false: prepare() or restore() must come first
+  // False: prepare() or restore() must come first. One with support() says here when it has it.
+  virtual bool ready() const { return support().samples == 0; }
 
   // All that was drawn or learnt (heads, negatives, prototypes): stored with a run, and given back
   // by restore() so that another run computes the same. restore() also takes a part, e.g. heads of

@@ -139,5 +139,46 @@ TEST(OwnObjectives, ZeroGradientsAreNoted) {
             std::string::npos);
 }
 
+// One that needs training samples, by the smallest class that says so.
+class Supported : public Objective {
+ public:
+  std::string name() const override { return "supported"; }
+  std::vector<ViewRequest> views() const override { return {ViewRequest{.gradient = true}}; }
+  Support support() const override { return {.samples = 2}; }
+  void prepare(View<const float> kept, size_t, Pool&) override { seen_ = kept.rows; }
+  bool ready() const override { return seen_ > 0; }
+  double loss_and_gradient(const Latents&, LatentGradients gradients) const override {
+    gradients.pooled(0, 0) = float(seen_);
+    return 0;
+  }
+
+ private:
+  size_t seen_ = 0;
+};
+class Forgetful final : public Supported {
+  bool ready() const override { return Objective::ready(); }
+};
+
+TEST(OwnObjectives, SupportIsNeverPassedOver) {
+  Pool pool(1);
+  const Backbone backbone =
+      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  for (const bool forgetful : {false, true}) {
+    ExtractorOptions o;
+    o.objectives = {};
+    Extractor extractor(backbone, std::move(o), pool);
+    if (forgetful)
+      extractor.add(std::make_unique<Forgetful>());
+    else
+      extractor.add(std::make_unique<Supported>());
+    EXPECT_THROW(extractor.extract(Pictures(1), range(1)), Error) << "before fit()";
+    EXPECT_TRUE(extractor.fit(Pictures(3)));
+    if (forgetful)  // it never says that it is ready: an Error, not features of an empty support
+      EXPECT_THROW(extractor.extract(Pictures(1), range(1)), Error);
+    else
+      EXPECT_NO_THROW(extractor.extract(Pictures(1), range(1)));
+  }
+}
+
 }  // namespace
 }  // namespace fungi
