@@ -7,6 +7,7 @@
 #include <set>
 
 #include "fungi/feature/feature_rows.h"
+#include "fungi/search/feature_index.h"
 
 namespace fungi::app {
 
@@ -52,6 +53,10 @@ void require_outside(const Store& store, const std::filesystem::path& out) {
   const auto own = whole(store.folder()), there = whole(out);
   if (std::mismatch(own.begin(), own.end(), there.begin(), there.end()).first == own.end())
     fail("the output would lie in the store itself", out.string(), "choose another folder");
+  for (auto folder = there.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    if (is_store(folder) || is_index(folder))
+      fail(fmt::format("the output would lie in a store or an index, {}", folder.string()),
+           out.string(), "choose another folder");
 }
 
 std::vector<std::string> FeatureOptions::combinations(const Store& store) const {

@@ -31,7 +31,8 @@ struct FeatureOptions {
   std::vector<std::string> combinations(const Store& store) const;
 };
 
-// Error when `out` would lie in the store: that holds nothing but its own files.
+// Error when `out` would lie in the store, or in any other or an index: they hold nothing but their
+// own files.
 void require_outside(const Store& store, const std::filesystem::path& out);
 
 struct LoadedRows {

@@ -70,7 +70,8 @@ int run(const Arguments& a) {
       fail(fmt::format("two stores would be written to the same file '{}'", file_name(store)),
            store, "give one of them with --apply and another folder");
   std::error_code unknown;
-  require_free(a.out, names, fs::equivalent(a.apply, a.out, unknown));  // fitting may take long
+  const bool same_pca = fs::equivalent(a.apply, a.out, unknown);
+  require_free(a.out, names, same_pca);  // fitting may take long
   std::vector<Store> stores;
   for (const std::string& store : a.stores) {
     stores.push_back(Store::open(store));
@@ -83,6 +84,12 @@ int run(const Arguments& a) {
   for (const Store& store : stores) reduction.require_fits(store);  // before anything is written
   store::guarded([&] { fs::create_directories(a.out); });
   const store::Lock lock(fs::path(a.out) / kUnfinished);
+  try {
+    require_free(a.out, names, same_pca);  // another run may have been here meanwhile
+  } catch (const Error&) {
+    if (is_reduction(a.out)) fs::remove(fs::path(a.out) / kUnfinished, unknown);
+    throw;
+  }
   reduction.save(a.out);
 
   const Pca& pca = *reduction.pca();

@@ -17,7 +17,7 @@ struct Arguments {
   ProjectionArguments projection;
   std::optional<uint64_t> seed;
   ThreadsOption threads;
-  bool factors = false, overwrite = false, quiet = false, json = false;
+  bool factors = false, overwrite = false, prune = false, quiet = false, json = false;
 };
 
 int run(const Arguments& a) {
@@ -29,7 +29,8 @@ int run(const Arguments& a) {
                            .seed = a.seed,
                            .matrix = a.projection.read_matrix(a.given),
                            .keep_factors = a.factors,
-                           .overwrite = a.overwrite};
+                           .overwrite = a.overwrite,
+                           .prune = a.prune};
   StoreTotals totals;
   size_t computed = 0;
   const std::atomic<bool>& stop = stop_on_interrupt();
@@ -81,6 +82,7 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
       "For --projection matrix: .npz or .safetensors with a tensor named 'projection'");
   self->add_option("--seed", a->seed, "Seed of the projection; default: that of the extraction");
   self->add_flag("--keep-factors", a->factors, "The new store holds the factors, too");
+  self->add_flag("--prune", a->prune, "Drop rows of the new store that the other has no more");
   self->add_flag("--overwrite", a->overwrite, "Throw away what the new store holds");
   a->threads.add_to(*self);
   self->add_flag("-q,--quiet", a->quiet, "No progress");

@@ -3,6 +3,7 @@
 // of rows by their id.
 #include <fmt/format.h>
 
+#include <optional>
 #include <tuple>
 
 #include "app/features.h"
@@ -31,7 +32,7 @@ class Database {
   virtual size_t rows() const = 0;
   virtual Reopened reopen(ReopenOptions options) const = 0;
   virtual KnowsId knows_id() const = 0;
-  virtual size_t row(const std::string& id) const = 0;
+  virtual std::optional<size_t> row(const std::string& id) const = 0;
   virtual Matrix<float> vector(size_t row) const = 0;
   virtual Neighbours search(View<const float> queries, size_t k,
                             const SearchOptions& options) const = 0;
@@ -39,11 +40,6 @@ class Database {
   virtual std::string class_name(size_t row) const = 0;
   virtual int64_t label(size_t row) const = 0;
 };
-
-[[noreturn]] void fail_unknown(const std::string& id, const std::string& place) {
-  fail(fmt::format("there is no row with the id '{}'", id), place,
-       "ids are in rows-*.jsonl of the store");
-}
 
 class WholeStore final : public Database {
  public:
@@ -63,9 +59,9 @@ class WholeStore final : public Database {
     return Reopened(extraction_record(store_), pool_, std::move(options));
   }
   KnowsId knows_id() const override { return knows_ids_of(store_); }
-  size_t row(const std::string& id) const override {
+  std::optional<size_t> row(const std::string& id) const override {
     const auto at = std::find(store_.ids().begin(), store_.ids().end(), id);
-    if (at == store_.ids().end()) fail_unknown(id, store_.folder().string());
+    if (at == store_.ids().end()) return std::nullopt;
     return size_t(at - store_.ids().begin());
   }
   Matrix<float> vector(size_t row) const override {
@@ -89,8 +85,7 @@ class WholeStore final : public Database {
 
 class Indexed final : public Database {
  public:
-  Indexed(const Arguments& a, Pool& pool)
-      : pool_(pool), place_(a.target), index_(FeatureIndex::open(a.target)) {
+  Indexed(const Arguments& a, Pool& pool) : pool_(pool), index_(FeatureIndex::open(a.target)) {
     if (!a.features.empty() && a.features != reduction().features())
       fail(fmt::format("the index was built of {}, not of {}", reduction().features(), a.features),
            a.target, "leave --features out, or build another index");
@@ -116,11 +111,7 @@ class Indexed final : public Database {
   KnowsId knows_id() const override {
     return [this](std::string_view id) { return index_.find(id).has_value(); };
   }
-  size_t row(const std::string& id) const override {
-    const auto row = index_.find(id);
-    if (!row) fail_unknown(id, place_);
-    return *row;
-  }
+  std::optional<size_t> row(const std::string& id) const override { return index_.find(id); }
   Matrix<float> vector(size_t row) const override {
     Matrix<float> copy(1, index_.index().width());
     std::copy_n(index_.index().row(row).data, copy.cols(), copy.data());
@@ -136,18 +127,37 @@ class Indexed final : public Database {
 
  private:
   Pool& pool_;
-  std::string place_;
   FeatureIndex index_;
 };
 
-// One row per image, then one per id.
-Matrix<float> query_vectors(const Database& database, const Arguments& a, Pool& pool) {
+// What is asked for: a picture, or a row of the database.
+struct Query {
+  std::string name;
+  bool image = true;
+  std::optional<size_t> row;  // in the database
+  std::string error;          // it cannot be answered
+};
+
+std::vector<Query> queries_of(const Arguments& a, const Database& database) {
+  std::vector<Query> list;
+  for (const std::string& image : a.images) list.push_back({.name = image});
+  for (const std::string& id : a.rows) {
+    list.push_back({.name = id, .image = false, .row = database.row(id)});
+    if (!list.back().row)
+      list.back().error = fmt::format(
+          "there is no row with this id in {}; ids are in rows-*.jsonl of the store", a.target);
+  }
+  return list;
+}
+
+// A vector for each query; one that has none gets its error, and costs no other.
+Matrix<float> query_vectors(const Database& database, const Arguments& a,
+                            std::vector<Query>& queries, Pool& pool) {
   const size_t width = database.reduction().output_width();
-  Matrix<float> queries(a.images.size() + a.rows.size(), width);
-  for (size_t i = 0; i < a.rows.size(); ++i)
-    std::copy_n(database.vector(database.row(a.rows[i])).data(), width,
-                queries.row(a.images.size() + i));
-  if (a.images.empty()) return queries;
+  Matrix<float> vectors(queries.size(), width);
+  for (size_t i = 0; i < queries.size(); ++i)
+    if (queries[i].row) std::copy_n(database.vector(*queries[i].row).data(), width, vectors.row(i));
+  if (a.images.empty()) return vectors;
   ReopenOptions options;
   options.model = a.model;
   if (!a.given.empty()) {
@@ -156,10 +166,13 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a, Pool& 
   }
   Reopened reopened = database.reopen(std::move(options));
   const std::vector<std::filesystem::path> files(a.images.begin(), a.images.end());
+  std::vector<StoreFailure> failures;
   const Matrix<float> found = database.reduction().apply(
-      reopened.rows(files, database.reduction().blocks(), database.knows_id()), pool);
-  std::copy_n(found.data(), found.rows() * width, queries.data());
-  return queries;
+      reopened.rows(files, database.reduction().blocks(), database.knows_id(), &failures), pool);
+  std::copy_n(found.data(), found.rows() * width, vectors.data());
+  for (const StoreFailure& f : failures)
+    queries[f.position].error = fmt::format("{} ({})", f.reason, f.hint);
+  return vectors;
 }
 
 // Rows of identical pictures are equally near and come by number, also before the one asked for,
@@ -190,37 +203,48 @@ int run(const Arguments& a) {
     database = std::make_unique<WholeStore>(a, pool);
   if (database->rows() == 0)
     fail("expected rows to search in, found none", a.target, "extract some images first");
-  const Matrix<float> queries = query_vectors(*database, a, pool);
-  Neighbours found = database->search(queries, std::min(a.k, database->rows()), a.search);
-  for (size_t i = 0; i < a.rows.size(); ++i) {
-    const size_t q = a.images.size() + i;
-    put_first(*database, database->row(a.rows[i]), queries.row(q), q, found);
-  }
+  std::vector<Query> queries = queries_of(a, *database);
+  const Matrix<float> all = query_vectors(*database, a, queries, pool);
+  std::vector<size_t> answered;
+  for (size_t q = 0; q < queries.size(); ++q)
+    if (queries[q].error.empty()) answered.push_back(q);
+  if (answered.empty()) fail(queries[0].error, queries[0].name);
+  const Matrix<float> vectors = gather(all, answered);
+  Neighbours found = database->search(vectors, std::min(a.k, database->rows()), a.search);
   const char* value_name = database->metric() == Metric::euclidean ? "distance" : "similarity";
 
   store::Json list = store::Json::array();  // ids may hold bytes that are no UTF-8
-  for (size_t q = 0; q < queries.rows(); ++q) {
-    const bool image = q < a.images.size();
-    const std::string& name = image ? a.images[q] : a.rows[q - a.images.size()];
+  size_t next = 0;                          // of the answers
+  for (size_t q = 0; q < queries.size(); ++q) {
+    const Query& query = queries[q];
+    store::Json answer{{query.image ? "image" : "row", store::to_json_string(query.name)}};
+    if (!query.error.empty()) {
+      say("fungi: {}: {}\n", shown(query.name), query.error);
+      answer["error"] = store::to_json_string(query.error);
+      list.push_back(answer);
+      continue;
+    }
+    const size_t at = next++;
+    if (query.row) put_first(*database, *query.row, vectors.row(at), at, found);
     store::Json neighbours = store::Json::array();
     std::vector<std::vector<std::string>> table;
     for (size_t b = 0; b < found.index.cols(); ++b) {
-      const size_t row = found.index(q, b);
+      const size_t row = found.index(at, b);
       store::Json entry{{"id", store::to_json_string(database->id(row))},
                         {"row", row},
-                        {value_name, found.value(q, b)}};
+                        {value_name, found.value(at, b)}};
       if (database->label(row) >= 0)
         entry["label"] = database->label(row),
         entry["class"] = store::to_json_string(database->class_name(row));
       neighbours.push_back(entry);
       table.push_back({shown(database->id(row)),
                        database->label(row) >= 0 ? shown(database->class_name(row)) : "-",
-                       fmt::format("{:.6f}", found.value(q, b))});
+                       fmt::format("{:.6f}", found.value(at, b))});
     }
-    list.push_back(
-        {{image ? "image" : "row", store::to_json_string(name)}, {"neighbours", neighbours}});
+    answer["neighbours"] = neighbours;
+    list.push_back(answer);
     if (a.json) continue;
-    if (queries.rows() > 1) fmt::print("{}{}\n", q ? "\n" : "", shown(name));
+    if (queries.size() > 1) fmt::print("{}{}\n", q ? "\n" : "", shown(query.name));
     print_table({"id", "class", value_name}, table);
   }
   if (a.json) {
@@ -230,7 +254,7 @@ int run(const Arguments& a) {
                           {"queries", list}};
     fmt::print("{}\n", store::dump(out, 2));
   }
-  return kOk;
+  return answered.size() < queries.size() ? kPartial : kOk;
 }
 
 }  // namespace

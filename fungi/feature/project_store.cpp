@@ -202,7 +202,7 @@ class Reprojection {
 
 StoreTotals project_store(const Store& from, const std::filesystem::path& folder,
                           ReprojectOptions options, Pool& pool, const ExtractRun& run) {
-  const bool overwrite = options.overwrite;
+  const bool overwrite = options.overwrite, prune = options.prune;
   if (std::filesystem::exists(folder) && std::filesystem::equivalent(folder, from.folder()))
     fail("the new store would overwrite the one it is made of", folder.string(),
          "choose another folder");
@@ -212,7 +212,7 @@ StoreTotals project_store(const Store& from, const std::filesystem::path& folder
   reprojection.require_whole();
   Source source(from, failed);
   StoreOptions store_options{
-      .shard_size = from.manifest().shard_size, .overwrite = overwrite, .prune = true};
+      .shard_size = from.manifest().shard_size, .overwrite = overwrite, .prune = prune};
   store_options.row_holds = [&](const std::string& id, std::span<const float> embedding) {
     return source.has_row(id, embedding);
   };

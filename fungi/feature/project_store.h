@@ -20,12 +20,14 @@ struct ReprojectOptions {
   Matrix<float> matrix;          // for ProjectionKind::matrix
   bool keep_factors = false;     // the new store holds them, too
   bool overwrite = false;        // throw away what the folder holds
+  bool prune = false;            // drop its rows of samples that `from` does not hold
 };
 
 // Ids, labels, failures, state and embedding are taken over, every gradient block is projected.
 // Repeating an interrupted call goes on with it; repeated after a change of `from`, it follows:
-// samples that are new or differ there are projected, those that have left it are dropped. Errors:
-// no factors, a damaged file of `from`, another store at `folder`.
+// samples that are new or differ there are projected. Errors: no factors, a damaged file of `from`,
+// another store at `folder`, rows at `folder` that would be lost without `prune`. Of `run` only
+// `stop` and `progress` are looked at.
 StoreTotals project_store(const Store& from, const std::filesystem::path& folder,
                           ReprojectOptions options, Pool& pool, const ExtractRun& run = {});
 

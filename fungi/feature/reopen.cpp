@@ -261,16 +261,18 @@ const Backbone& Reopened::backbone() const { return state_->backbone; }
 Extractor& Reopened::extractor() { return state_->extractor; }
 
 Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
-                             const std::vector<StoreBlock>& blocks, const KnowsId& known) {
+                             const std::vector<StoreBlock>& blocks, const KnowsId& known,
+                             std::vector<StoreFailure>* failures) {
   const QueryFiles queries(files, known);
   std::vector<size_t> all(files.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   StoreRows computed = state_->extractor.extract(queries, all);
-  if (!computed.failures.empty()) {
-    const StoreFailure& f = computed.failures.front();
-    fail(f.reason, files[f.position].string(),
-         f.hint.empty() ? "give a whole JPEG, PNG or WebP file" : f.hint);
-  }
+  const auto refuse = [&](StoreFailure f) {
+    if (f.hint.empty()) f.hint = "give a whole JPEG, PNG or WebP file";
+    if (!failures) fail(f.reason, files[f.position].string(), f.hint);
+    failures->push_back(std::move(f));
+  };
+  for (StoreFailure& f : computed.failures) refuse(std::move(f));
   const size_t width = total_width(blocks);
   size_t column = 0;
   Matrix<float> out(files.size(), width);
@@ -288,9 +290,11 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
     column += b.width;
   }
   for (size_t i = 0; i < files.size(); ++i)
-    if (!std::all_of(out.row(i), out.row(i) + width, [](float v) { return std::isfinite(v); }))
-      fail("the features of this picture are not finite", files[i].string(),
-           "leave it out, or use another precision");
+    if (!std::all_of(out.row(i), out.row(i) + width, [](float v) { return std::isfinite(v); })) {
+      refuse({i, "forward", "the features of this picture are not finite",
+              "leave it out, or use another precision"});
+      std::fill_n(out.row(i), width, 0.0f);
+    }
   return out;
 }
 

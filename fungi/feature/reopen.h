@@ -65,9 +65,11 @@ class Reopened {
   Extractor& extractor();  // ready
 
   // Features of picture files, as Store::read gives those of stored rows: blocks side by side, each
-  // of length 1. A picture that cannot be used is an Error naming it.
+  // of length 1. A picture that cannot be used is an Error naming it; with `failures` it is put
+  // there, and its row is zero.
   Matrix<float> rows(const std::vector<std::filesystem::path>& files,
-                     const std::vector<StoreBlock>& blocks, const KnowsId& known);
+                     const std::vector<StoreBlock>& blocks, const KnowsId& known,
+                     std::vector<StoreFailure>* failures = nullptr);
 
  private:
   struct State;

@@ -41,6 +41,11 @@ TEST_F(Output, ExportsAreCalledWhatTheyAre) {
   for (const std::string out : {"s/x.npz", "s/new/x.npz", "s/../s/x.npz"})
     expect_refusal("export " + at("s") + " " + at(out), "in the store itself");
   expect_refusal("export " + at("s") + " " + at("s") + " --format hdf5", "in the store itself");
+  fs::copy(folder_ / "s", folder_ / "another", fs::copy_options::recursive);
+  const auto another = test::contents(folder_ / "another");
+  for (const char* out : {"another/rows-00000.jsonl", "another/state/x.npz"})
+    expect_refusal("export " + at("s") + " " + at(out), "in a store or an index");
+  EXPECT_EQ(test::contents(folder_ / "another"), another);
   for (const char* name : {"--split ../s/x", "--layer-name .", "--layer-name a/b"})
     expect_refusal("export " + at("s") + " " + at("h") + " --format hdf5 " + name, "'/'", 2);
   EXPECT_EQ(test::contents(folder_ / "s"), before);

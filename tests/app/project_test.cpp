@@ -173,8 +173,9 @@ TEST(Project, KilledAtRandomMomentsEndsWithTheSameBytes) {
 }
 
 // What `fungi project --json` says.
-nlohmann::json projected(const fs::path& from, const fs::path& to, int status = 0) {
-  const Outcome run = run_fungi(project(from, to, "--projection-dim 9 --json"));
+nlohmann::json projected(const fs::path& from, const fs::path& to, int status = 0,
+                         const std::string& more = "") {
+  const Outcome run = run_fungi(project(from, to, "--projection-dim 9 --json" + more));
   EXPECT_EQ(run.status, status) << run.err;
   return nlohmann::json::parse(run.out);
 }
@@ -227,7 +228,13 @@ TEST(Project, FollowsASourceThatWasMendedOrPruned) {
   EXPECT_EQ(mended["computed"], 1);
   fs::remove(folder / "data/rgb8.png");
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "kept", keep + "--prune", kl)).status, 3);
-  const nlohmann::json pruned = projected(folder / "kept", folder / "p", 3);
+  const auto whole = test::contents(folder / "p");
+  const Outcome refused = run_fungi(project(folder / "kept", folder / "p", "--projection-dim 9"));
+  EXPECT_EQ(refused.status, 1) << "a slip of the hand must not cost rows";
+  EXPECT_NE(refused.err.find("rgb8.png"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--prune"), std::string::npos) << refused.err;
+  EXPECT_EQ(test::contents(folder / "p"), whole);
+  const nlohmann::json pruned = projected(folder / "kept", folder / "p", 3, " --prune");
   EXPECT_EQ(pruned["dropped"], 1);
   EXPECT_EQ(pruned["computed"], 0);
   ASSERT_EQ(projected(folder / "kept", folder / "fresh", 3)["rows"], 5);

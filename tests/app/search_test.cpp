@@ -224,6 +224,21 @@ TEST_F(Search, ClearRefusals) {
     expect_refusal(command + image + " -m " FUNGI_GOLDEN_DIR "/backbone/dino/model.pth", "sha256");
     expect_refusal(command + image + " -m " + at("elsewhere"), "-m");
   }
+  // One that cannot be answered costs no other.
+  std::ofstream(folder_ / "broken.png") << "no picture";
+  for (const char* target : {"store", "index"}) {
+    const std::string command = "search " + at(target) + " -k 2 --metric euclidean";
+    const Outcome alone = run_fungi(command + image + " --json"),
+                  beside = run_fungi(command + " --image " + at("broken.png") + image.substr(8) +
+                                     " --row bag/nobody.png --json");
+    EXPECT_EQ(beside.status, 3) << beside.err;
+    for (const char* bad : {"broken.png", "bag/nobody.png"})
+      EXPECT_NE(beside.err.find(bad), std::string::npos) << beside.err;
+    const json queries = json::parse(beside.out)["queries"];
+    ASSERT_EQ(queries.size(), 3u);
+    EXPECT_TRUE(queries[0].contains("error") && queries[2].contains("error"));
+    EXPECT_EQ(queries[1], json::parse(alone.out)["queries"][0]);
+  }
   expect_refusal("search " + at("index") + " --metric cosine --row x", "cosine");
   expect_refusal("search " + at("store") + " --probes 3 --row x", "--probes");
   expect_refusal("search " + at("pictures") + " --row x", "feature store");
@@ -294,6 +309,15 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
             1);
   EXPECT_EQ(test::read_text(folder_ / "reduced/pca.npz"), before.at("pca.npz"));
   EXPECT_EQ(run_fungi("info " + at("reduced")).status, 0);
+  // Nor does an index lose what it was to a full disk.
+  ASSERT_EQ(run_fungi("index " + at("train") + " -o " + at("index")).status, 0);
+  const auto index = test::contents(folder_ / "index");
+  EXPECT_EQ(run_fungi("index " + at("test") + " --kind ivf --pca 0 -o " + at("index"),
+                      "trap '' XFSZ; ulimit -f 2;")
+                .status,
+            1);
+  EXPECT_EQ(test::contents(folder_ / "index"), index);
+  EXPECT_EQ(run_fungi("info " + at("index")).status, 0);
   fs::create_directory(folder_ / "killed");
   std::ofstream{folder_ / "killed/unfinished"};
   expect_refusal("info " + at("killed"), "repeat the command that writes it");
