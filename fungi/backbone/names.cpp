@@ -76,6 +76,22 @@ void RecipeWriter::stacked(const std::string& canonical, const std::vector<std::
   }
 }
 
+void RecipeWriter::embedding(const std::string& patch, const std::string& token,
+                             const std::string& positions) {
+  affine("patch_embed", patch);
+  tensor("prefix", token);
+  rows("pos_prefix", positions, 0);
+  rows("pos_patches", positions, 1);
+}
+
+std::span<const Dialect* const> dialects() {
+  static constexpr const Dialect* all[] = {
+      &kTimmNames, &kEvaNames,            &kTorchvisionNames, &kHuggingfaceClipNames,
+      &kClipNames, &kHuggingfaceVitNames, &kBertNames,        &kT5Names,
+      &kAugregNames};
+  return all;
+}
+
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
   static const std::set<std::string> known{"prefix",  "heads",        "size",   "activation",
                                            "pooling", "norm_epsilon", "family", "mean",
@@ -92,24 +108,25 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
     if (!known.count(key))
       fail(fmt::format("'{}' is not a fact that can be stated", key), "--set",
            fmt::format("choose one of: {}", fmt::join(known, ", ")));
-  using Dialect = std::optional<Reading> (*)(const Checkpoint&, const StatedFacts&);
-  for (Dialect dialect :
-       {Dialect(read_timm_names), Dialect(read_eva_names), Dialect(read_torchvision_names),
-        Dialect(read_huggingface_clip_names), Dialect(read_clip_names),
-        Dialect(read_huggingface_vit_names), Dialect(read_bert_names), Dialect(read_t5_names),
-        Dialect(read_augreg_names)})
-    if (auto reading = dialect(checkpoint, stated_facts)) {
-      check_reading(NameReader(checkpoint, stated_facts), *reading);
-      read_image_processor(checkpoint, stated_facts, reading->architecture);
-      state_preprocess(stated_facts, reading->architecture);
-      check_preprocess(reading->architecture, checkpoint.path());
-      const std::string& found = reading->architecture.family;
-      if (const auto f = stated_facts.find("family");
-          f != stated_facts.end() && !kin.count(f->second) && f->second != found)
-        fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, f->second),
-             checkpoint.path(), "leave out --set family");
-      return std::move(*reading);
-    }
+  NameReader names(checkpoint, stated_facts);
+  for (const Dialect* dialect : dialects()) {
+    if (!names.find_network(*dialect)) continue;
+    Reading reading;
+    RecipeWriter writer(names);
+    dialect->read(names, reading.architecture, writer);
+    reading.recipes = std::move(writer.recipes);
+    reading.prefix = names.full("");
+    check_reading(names, reading);
+    read_image_processor(checkpoint, stated_facts, reading.architecture);
+    state_preprocess(stated_facts, reading.architecture);
+    check_preprocess(reading.architecture, checkpoint.path());
+    const std::string& found = reading.architecture.family;
+    if (const auto family = names.stated("family");
+        family && !kin.count(*family) && *family != found)
+      fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, *family),
+           checkpoint.path(), "leave out --set family");
+    return reading;
+  }
   refuse_unknown(checkpoint);
 }
 

@@ -51,6 +51,65 @@ std::optional<std::pair<size_t, size_t>> grid_of(
   return std::pair(size->first / a.patch_h, size->second / a.patch_w);
 }
 
+void apply_stated(const NameReader& names, Architecture& a) {
+  if (const auto size = stated_size(names)) {  // of images it is known already: set_grid()
+    if (a.input == InputKind::token_ids)
+      fail("a text has no input size", "--set size", "leave it out");
+    std::tie(a.input_h, a.input_w) = *size;
+  }
+  if (const auto v = names.stated("activation")) a.activation = parse_activation(*v);
+  if (const auto v = names.stated("pooling")) a.pooling = parse_pooling(*v);
+  if (const auto v = names.stated("norm_epsilon")) {
+    char* end = nullptr;
+    a.norm_epsilon = std::strtof(v->c_str(), &end);
+    if (*end != '\0' || !(a.norm_epsilon > 0 && a.norm_epsilon < 1))
+      fail(fmt::format("'{}' is not a small positive number", *v), "--set norm_epsilon");
+  }
+  a.head_dim = a.head_dim ? a.head_dim : a.width / std::max<size_t>(a.heads, 1);
+  if (!a.head) a.embedding_width = a.width;
+}
+
+void check(const NameReader& names, const Architecture& a) {
+  const std::string& place = names.checkpoint().path();
+  if (a.depth == 0 || a.width == 0 || a.heads == 0 || a.head_dim == 0 || a.mlp_hidden == 0)
+    fail(fmt::format("impossible sizes: width {}, depth {}, heads {}, mlp {}", a.width, a.depth,
+                     a.heads, a.mlp_hidden),
+         place, "see `fungi inspect`");
+  if (a.input != InputKind::token_ids) {
+    if (a.stored_grid_h == 0 || a.stored_grid_w == 0)
+      fail(fmt::format("a position table of {}x{} patches", a.stored_grid_h, a.stored_grid_w),
+           place, "the file is incomplete or of another architecture");
+    constexpr size_t most = 1u << 20;  // of each before their product is taken
+    if (a.patch_h == 0 || a.patch_w == 0 || a.stride_h == 0 || a.stride_w == 0 ||
+        a.input_h < a.patch_h || a.input_w < a.patch_w || a.input_h > most || a.input_w > most ||
+        a.tokens() > most)
+      fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
+                       a.patch_h, a.patch_w),
+           place, "choose another --set size=");
+    if (a.input == InputKind::image && (a.input_h % a.patch_h || a.input_w % a.patch_w))
+      fail(fmt::format("the input size {}x{} is not a multiple of the patch {}x{}", a.input_h,
+                       a.input_w, a.patch_h, a.patch_w),
+           place, "choose another --set size=");
+    if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
+        a.prefix_tokens == a.registers)
+      fail(fmt::format("the model has no class token to pool (no {})",
+                       printable(names.full("cls_token"))),
+           place, "is the file complete? Then state --set pooling=mean_patches");
+  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
+    fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
+         place, "--set pooling=first or mean_all");
+  }
+  if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
+    fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
+         "state it: --set norm_epsilon=1e-6");
+  if (!a.relative_buckets && a.attention_width() != a.width)
+    fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
+         place, "state the right number: --set heads=N");
+  if (a.rotary && a.head_dim % 4)
+    fail(fmt::format("rotary positions need a head width divisible by 4, not {}", a.head_dim),
+         place, "--set heads=N");
+}
+
 }  // namespace
 
 void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
@@ -121,63 +180,9 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
       stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));
 }
 
-void apply_stated_facts(const NameReader& names, Architecture& a) {
-  if (const auto size = stated_size(names)) {  // of images it is known already: set_grid()
-    if (a.input == InputKind::token_ids)
-      fail("a text has no input size", "--set size", "leave it out");
-    std::tie(a.input_h, a.input_w) = *size;
-  }
-  if (const auto v = names.stated("activation")) a.activation = parse_activation(*v);
-  if (const auto v = names.stated("pooling")) a.pooling = parse_pooling(*v);
-  if (const auto v = names.stated("norm_epsilon")) {
-    char* end = nullptr;
-    a.norm_epsilon = std::strtof(v->c_str(), &end);
-    if (*end != '\0' || !(a.norm_epsilon > 0 && a.norm_epsilon < 1))
-      fail(fmt::format("'{}' is not a small positive number", *v), "--set norm_epsilon");
-  }
-  a.head_dim = a.head_dim ? a.head_dim : a.width / std::max<size_t>(a.heads, 1);
-  if (!a.head) a.embedding_width = a.width;
-}
-
-void check(const NameReader& names, const Architecture& a) {
-  const std::string& place = names.checkpoint().path();
-  if (a.depth == 0 || a.width == 0 || a.heads == 0 || a.head_dim == 0 || a.mlp_hidden == 0)
-    fail(fmt::format("impossible sizes: width {}, depth {}, heads {}, mlp {}", a.width, a.depth,
-                     a.heads, a.mlp_hidden),
-         place, "see `fungi inspect`");
-  if (a.input != InputKind::token_ids) {
-    if (a.stored_grid_h == 0 || a.stored_grid_w == 0)
-      fail(fmt::format("a position table of {}x{} patches", a.stored_grid_h, a.stored_grid_w),
-           place, "the file is incomplete or of another architecture");
-    constexpr size_t most = 1u << 20;  // of each before their product is taken
-    if (a.patch_h == 0 || a.patch_w == 0 || a.stride_h == 0 || a.stride_w == 0 ||
-        a.input_h < a.patch_h || a.input_w < a.patch_w || a.input_h > most || a.input_w > most ||
-        a.tokens() > most)
-      fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
-                       a.patch_h, a.patch_w),
-           place, "choose another --set size=");
-    if (a.input == InputKind::image && (a.input_h % a.patch_h || a.input_w % a.patch_w))
-      fail(fmt::format("the input size {}x{} is not a multiple of the patch {}x{}", a.input_h,
-                       a.input_w, a.patch_h, a.patch_w),
-           place, "choose another --set size=");
-    if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
-        a.prefix_tokens == a.registers)
-      fail(fmt::format("the model has no class token to pool (no {})",
-                       printable(names.full("cls_token"))),
-           place, "is the file complete? Then state --set pooling=mean_patches");
-  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
-    fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
-         place, "--set pooling=first or mean_all");
-  }
-  if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
-    fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
-         "state it: --set norm_epsilon=1e-6");
-  if (!a.relative_buckets && a.attention_width() != a.width)
-    fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
-         place, "state the right number: --set heads=N");
-  if (a.rotary && a.head_dim % 4)
-    fail(fmt::format("rotary positions need a head width divisible by 4, not {}", a.head_dim),
-         place, "--set heads=N");
+void settle_facts(const NameReader& names, Architecture& a) {
+  apply_stated(names, a);
+  check(names, a);
 }
 
 }  // namespace fungi
