@@ -79,7 +79,7 @@ TEST(Extract, LikeUsesTheSameStateAndRefusesAMismatch) {
   const std::string like = "--like " + (folder / "a").string();
   ASSERT_EQ(run_fungi(command(folder / "test", folder / "b", like)).status, 0);
   for (const char* file : {"state/simclr-negatives.npy", "state/kl-head-weight.npy"})
-    EXPECT_EQ(test::read_text(folder / "a" / file), test::read_text(folder / "b" / file)) << file;
+    EXPECT_EQ(test::read_file(folder / "a" / file), test::read_file(folder / "b" / file)) << file;
   const Outcome other = run_fungi(command(folder / "test", folder / "c", like + " --seed 7"));
   EXPECT_EQ(other.status, 1);
   EXPECT_NE(other.err.find("seed"), std::string::npos) << other.err;
@@ -156,7 +156,7 @@ TEST(Extract, BadFilesAreRecordedAndSkipped) {
   const Outcome partial = run_fungi(base + (folder / "store").string() + " --json");
   EXPECT_EQ(partial.status, 3) << partial.err;
   EXPECT_GE(nlohmann::json::parse(partial.out)["failed"], 2);
-  const std::string failed = test::read_text(folder / "store/failed.jsonl");
+  const std::string failed = test::read_file(folder / "store/failed.jsonl");
   EXPECT_NE(failed.find("zz-empty.jpg"), std::string::npos);
   EXPECT_NE(failed.find("zz-text.png"), std::string::npos);
   const Outcome strict = run_fungi(base + (folder / "strict").string() + " --strict");
@@ -232,7 +232,7 @@ TEST(Extract, AStoreIsContinuedAndFollowedInItsOwnPrecision) {
     const Outcome o = run_fungi("extract " + (folder / "data").string() + kModel +
                                 "--objectives kl -o " + (folder / store).string() + " " + more);
     EXPECT_EQ(o.status, 0) << o.err;
-    return nlohmann::json::parse(test::read_text(folder / store / "manifest.json"))["precision"];
+    return nlohmann::json::parse(test::read_file(folder / store / "manifest.json"))["precision"];
   };
   for (const char* precision : {"f32", "bf16"}) {  // one of them is not what auto chooses here
     const std::string like = " --like " + (folder / precision).string();
@@ -252,9 +252,9 @@ TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
         run_fungi("extract " + (folder / "data").string() + " -m " FUNGI_GOLDEN_DIR "/backbone/" +
                   model + " --objectives kl --preset " + preset + " -o " + store.string());
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return std::array{test::read_text(store / "embedding-00000.npy"),
-                      test::read_text(store / "kl-00000.npy"),
-                      test::read_text(store / "manifest.json")};
+    return std::array{test::read_file(store / "embedding-00000.npy"),
+                      test::read_file(store / "kl-00000.npy"),
+                      test::read_file(store / "manifest.json")};
   };
   // KL is the same in both presets but for this.
   const auto native = run("torchvision_vit/model.pth --set heads=2", "native"),
@@ -327,7 +327,7 @@ TEST(Extract, ClearRefusals) {
                       "--objectives none -q --seed 042 -o " + store.string())
                 .status,
             0);
-  EXPECT_EQ(nlohmann::json::parse(test::read_text(store / "manifest.json"))["settings"]["seed"],
+  EXPECT_EQ(nlohmann::json::parse(test::read_file(store / "manifest.json"))["settings"]["seed"],
             42);
   for (const char* option :
        {"--projection-dim 4611686018427387904", "--projection none --projection-dim 77"})

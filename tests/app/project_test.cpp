@@ -147,13 +147,13 @@ TEST(Project, AnotherSeedIsAnotherProjectionAndIsWrittenDown) {
         run_fungi(project(folder / name, folder / (std::string(name) + "7"), "--seed 7")).status,
         0);
   const auto settings =
-      nlohmann::json::parse(test::read_text(folder / "a7/manifest.json"))["settings"];
+      nlohmann::json::parse(test::read_file(folder / "a7/manifest.json"))["settings"];
   EXPECT_EQ(settings["projection"]["seed"], 7);
   EXPECT_EQ(settings["seed"], 42) << "heads and crops are those of the extraction";
-  EXPECT_EQ(test::read_text(folder / "a7/embedding-00000.npy"),
-            test::read_text(folder / "a/embedding-00000.npy"));
-  EXPECT_NE(test::read_text(folder / "a7/kl-00000.npy"),
-            test::read_text(folder / "a/kl-00000.npy"));
+  EXPECT_EQ(test::read_file(folder / "a7/embedding-00000.npy"),
+            test::read_file(folder / "a/embedding-00000.npy"));
+  EXPECT_NE(test::read_file(folder / "a7/kl-00000.npy"),
+            test::read_file(folder / "a/kl-00000.npy"));
   const auto knn = [&](const char* train, const char* test) {
     return run_fungi("knn " + (folder / train).string() + " " + (folder / test).string() + " -k 2");
   };
@@ -187,7 +187,7 @@ TEST(Project, FollowsASourceWhosePicturesChangedUnderTheSameNames) {
   EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 10);
   EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 0);
   const fs::path images = folder / "data/train-images-idx3-ubyte";
-  std::string bytes = test::read_text(images);
+  std::string bytes = test::read_file(images);
   for (size_t p = 0; p < 400; ++p) bytes[16 + 5 * 400 + p] ^= 85;  // the picture number 5
   std::ofstream(images, std::ios::binary) << bytes;
   ASSERT_EQ(

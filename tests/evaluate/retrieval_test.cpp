@@ -13,7 +13,7 @@
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/labels.h"
 #include "tests/evaluate/golden.h"
-#include "tests/support/command.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {

@@ -9,7 +9,7 @@
 #include "fungi/feature/reopen.h"
 #include "tests/feature/extractor_fixture.h"
 #include "tests/feature/store_fixture.h"
-#include "tests/support/command.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {

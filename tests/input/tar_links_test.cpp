@@ -8,15 +8,16 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
 #include "tests/input/tar_writer.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::golden_image;
-using testing::Scratch;
+using test::TemporaryFolder;
 using testing::TarWriter;
 
 std::string read_error(const Dataset& data, size_t i) {
@@ -31,7 +32,7 @@ std::string read_error(const Dataset& data, size_t i) {
 TEST(TarLinks, HaveTheContentOfTheirTarget) {
   const auto png = golden_image("rgb8.png"), grey = golden_image("grey.jpg"),
              colour = golden_image("ycbcr_420.jpg");
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"links.tar", "links.tar.gz"}) {
     SCOPED_TRACE(name);
     {
@@ -69,7 +70,7 @@ TEST(TarLinks, HaveTheContentOfTheirTarget) {
 }
 
 TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"links.tar", "links.tar.gz"}) {
     SCOPED_TRACE(name);
     {
@@ -106,7 +107,7 @@ TEST(TarNames, OfEveryCompression) {
       {".tgz", "gzip"},      {".TGZ", "gzip"},  {".tar.Z", "compress"}, {".TAR.GZ", "gzip"}};
   for (const auto& [ending, filter] : cases) {
     SCOPED_TRACE(ending);
-    const Scratch root;
+    const TemporaryFolder root;
     const auto file = root.path() / (std::string("a") + ending);
     TarWriter(file, filter).file("0.png", png);
     for (const auto& path : {file, root.path()}) {
@@ -119,7 +120,7 @@ TEST(TarNames, OfEveryCompression) {
 
 TEST(TarNames, AnImageIsToldByItsLastExtension) {
   const auto png = golden_image("rgb8.png");
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "photos.tar");
     for (const char* name : {"v1.0/IMG_2020.01.02.png", "v1.0/IMG_2020.01.03.png", "a.left.png",
@@ -145,7 +146,7 @@ TEST(TarNames, AnImageIsToldByItsLastExtension) {
 
 TEST(TarNames, FoldersAreClassesWhereNothingElseGivesLabels) {
   const auto png = golden_image("rgb8.png");
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "classes.tar"), one(root.path() / "one.tar");
     for (const char* name : {"./dog/1.png", "./cat/1.png", "./cat/old/2.png", "./loose.png"})
@@ -164,7 +165,7 @@ TEST(TarNames, FoldersAreClassesWhereNothingElseGivesLabels) {
 }
 
 TEST(TarNames, OneKeyForTwoImagesNamesBoth) {
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "same.tar");
     tar.file("same.jpg", golden_image("grey.jpg"));
@@ -191,7 +192,7 @@ void claim(std::vector<uint8_t>& tar, const std::string& size) {
 
 // A header alone says how large a member is; the bytes are a hole.
 TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "huge.tar");
     tar.file("huge.jpg", {});
@@ -219,7 +220,7 @@ TEST(TarDataset, MemoryFollowsWhatIsThereNotWhatAHeaderSays) {
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_maxrss;  // KiB
   };
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "label.tar");
     tar.text("0.cls", "cat");

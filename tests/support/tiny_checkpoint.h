@@ -13,7 +13,7 @@
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
-#include "tests/support/command.h"
+#include "tests/support/folder.h"
 
 namespace fungi::test {
 
