@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command.h"
+#include "tests/support/extract.h"
 #include "tests/support/idx.h"
 #include "tests/support/kills.h"
 
@@ -13,20 +14,10 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
+using test::extract;
 using test::Outcome;
 using test::run_fungi;
 using test::write_idx;
-
-const std::string kModel =
-    " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
-const std::string kObjectives =
-    "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
-
-std::string extract(const fs::path& data, const fs::path& store, const std::string& more = "",
-                    const std::string& objectives = kObjectives) {
-  return "extract " + data.string() + kModel + objectives + "--shard 4 -j 2 -o " + store.string() +
-         " " + more;
-}
 
 std::string project(const fs::path& from, const fs::path& to, const std::string& more = "") {
   return "project " + from.string() + " -j 2 -o " + to.string() + " " + more;

@@ -14,6 +14,7 @@
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
 #include "fungi/feature/store_writer.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi::test {
@@ -121,21 +122,5 @@ struct Extraction {
     totals = writer.finish();
   }
 };
-
-// The text of the Error that `action` throws; empty when it throws none.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-#define EXPECT_ERROR(part, ...)                                                         \
-  do {                                                                                  \
-    const std::string error_text = ::fungi::test::error_of([&] { __VA_ARGS__; });       \
-    EXPECT_NE(error_text.find(part), std::string::npos) << "the error: " << error_text; \
-  } while (false)
 
 }  // namespace fungi::test

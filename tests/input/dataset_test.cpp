@@ -7,6 +7,7 @@
 
 #include "fungi/base/error.h"
 #include "tests/input/pattern.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -28,12 +29,7 @@ std::vector<int> labels(const Dataset& data) {
 }
 
 std::string open_error(const std::filesystem::path& path, const DatasetOptions& options = {}) {
-  try {
-    open_dataset(path, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { open_dataset(path, options); });
 }
 
 using Names = std::vector<std::string>;

@@ -8,6 +8,7 @@
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
 #include "tests/input/pattern.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -140,12 +141,7 @@ TEST(CifarDataset, TenAndHundred) {
 }
 
 std::string open_error(const fs::path& path, const DatasetOptions& options) {
-  try {
-    open_dataset(path, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { open_dataset(path, options); });
 }
 
 TEST(CifarDataset, GivenClassesAreTheirPlaces) {

@@ -10,6 +10,7 @@
 #include "fungi/input/dataset.h"
 #include "tests/input/pattern.h"
 #include "tests/input/tar_writer.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -19,15 +20,6 @@ namespace fs = std::filesystem;
 using testing::golden_image;
 using test::TemporaryFolder;
 using testing::TarWriter;
-
-std::string read_error(const Dataset& data, size_t i) {
-  try {
-    data.read(i);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(TarLinks, HaveTheContentOfTheirTarget) {
   const auto png = golden_image("rgb8.png"), grey = golden_image("grey.jpg"),
@@ -85,7 +77,7 @@ TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
     ASSERT_EQ(data->size(), 5u);
     const char* targets[] = {"'/data/outside.jpg'", "'gone.jpg'", "'2.jpg'", "'../3.jpg'"};
     for (size_t i = 0; i < 4; ++i) {
-      const std::string text = read_error(*data, i);
+      const std::string text = test::error_of([&] { data->read(i); });
       EXPECT_NE(text.find("link to " + std::string(targets[i])), std::string::npos) << text;
       EXPECT_EQ(data->stored_bytes(i), std::nullopt);
     }
@@ -208,7 +200,7 @@ TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
              std::streamsize(bytes.size() - 512));
   const auto data = open_dataset(file);
   ASSERT_EQ(data->size(), 2u);
-  const std::string text = read_error(*data, 0);
+  const std::string text = test::error_of([&] { data->read(0); });
   EXPECT_NE(text.find("'huge.jpg' of 1073741825 bytes"), std::string::npos) << text;
   EXPECT_EQ(data->image(1).width, 23u);
 }
