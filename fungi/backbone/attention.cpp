@@ -138,12 +138,7 @@ void attention_forward(BlockContext& c, const Residual& r) {
       run_norm(c, c.block.attention_norm, query_rows, s.context, nullptr, &s.proj_in);
   }
   const Stages::Scope scope(c.stages, "proj");
-  kernel::Epilogue e;
-  e.bias = c.block.proj.bias_data();
-  e.scale = c.block.scale1.empty() ? nullptr : c.block.scale1.data();
-  e.residual = r.residual, e.residual_stride = r.residual_stride;
-  e.out = r.out, e.out_stride = r.out_stride;
-  run_gemm(c, query_rows, s.proj_in.row(0), s.proj_in.stride(), c.block.proj.forward, e);
+  run_last_linear(c, c.block.proj, c.block.scale1, s.proj_in, r);
   if (c.mha_input_as_activation) {  // DEVIATION: see BackboneOptions
     const Elements& norm1 = c.block.pruned ? c.scratch.gathered : c.scratch.in;
     FUNGI_ASSERT(inner == c.arch.width && norm1.stride() == s.proj_in.stride());

@@ -6,15 +6,11 @@
 #include "fungi/backbone/names.h"
 
 namespace fungi {
+namespace {
 
-std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
-                                         const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
+void read_augreg(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string layer = "Transformer/encoderblock_",
                     attention = "/MultiHeadDotProductAttention_1/";
-  if (!names.find_prefix(kAugregAnchors)) return {};
-  Reading reading;
-  Architecture& a = reading.architecture;
   a.dialect = "augreg";
   a.width = names.dimension("embedding/kernel", 3);
   a.channels = names.dimension("embedding/kernel", 2);
@@ -31,10 +27,8 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
   a.preprocess.source = "AugReg";
   a.preprocess.assumed = false;
   a.preprocess.augreg = true;
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
   auto norm = [&](const std::string& canonical, const std::string& file) {
     w.tensor(canonical + ".weight", file + "/scale");
     w.tensor(canonical + ".bias", file + "/bias");
@@ -63,9 +57,14 @@ std::optional<Reading> read_augreg_names(const Checkpoint& checkpoint,
     dense(b + "mlp.fc2", {f + "/MlpBlock_3/Dense_1"});
   }
   norm("norm", "Transformer/encoder_norm");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
+
+}  // namespace
+
+const Dialect kAugregNames{
+    "AugReg",
+    {"Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel", "embedding/kernel",
+     "Transformer/posembed_input/pos_embedding", "Transformer/encoder_norm/scale"},
+    read_augreg};
 
 }  // namespace fungi

@@ -112,7 +112,6 @@ class Backbone {
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
-  std::string source() const;                 // path and format; empty for assembled weights
   const std::filesystem::path& path() const;  // as given to open(); empty for assembled weights
   std::string sha256() const;   // of the checkpoint, read again for it; empty for assembled weights
   size_t layer_inputs() const;  // K of the layer
@@ -173,8 +172,6 @@ class Recording {
   Recording(Recording&&) noexcept;
   Recording& operator=(Recording&&) noexcept;
   ~Recording();
-  size_t views() const;
-  void clear();
 
  private:
   friend class Backbone;

@@ -76,6 +76,16 @@ void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
   c.kernel.gemm(rows, x, stride, w, epilogue, c.scratch.kernel.data());
 }
 
+void run_last_linear(BlockContext& c, const Linear& linear, const std::vector<float>& scale,
+                     const Elements& x, const Residual& r) {
+  kernel::Epilogue e;
+  e.bias = linear.bias_data();
+  e.scale = scale.empty() ? nullptr : scale.data();
+  e.residual = r.residual, e.residual_stride = r.residual_stride;
+  e.out = r.out, e.out_stride = r.out_stride;
+  run_gemm(c, c.query_rows(), x.at(0, 0), x.stride(), linear.forward, e);
+}
+
 void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y,
                          size_t d_y_stride, float* d_x, size_t d_x_stride, const float* residual,
                          size_t residual_stride) {

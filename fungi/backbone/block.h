@@ -109,6 +109,9 @@ void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, con
                        const Floats& d_out, bool accumulate, Floats& d_x);
 void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
               const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue);
+// The end of a half: its last linear layer, LayerScale and the residual.
+void run_last_linear(BlockContext& c, const Linear& linear, const std::vector<float>& scale,
+                     const Elements& x, const Residual& r);
 // d_x = d_y · W through the packed transpose.
 void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y,
                          size_t d_y_stride, float* d_x, size_t d_x_stride,

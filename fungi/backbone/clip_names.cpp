@@ -23,14 +23,6 @@ void set_clip(const NameReader& names, Architecture& a, size_t positions) {
   a.preprocess.assumed = false;
 }
 
-void write_embedding(RecipeWriter& w, const std::string& patch, const std::string& token,
-                     const std::string& positions) {
-  w.affine("patch_embed", patch);
-  w.tensor("prefix", token);
-  w.rows("pos_prefix", positions, 0);
-  w.rows("pos_patches", positions, 1);
-}
-
 // OpenAI released TorchScript archives, in which what a model was made for stands in tensors.
 // Others write TorchScript, too, and such tensors get into state dicts, but not both at once.
 bool is_released_by_openai(const NameReader& names) {
@@ -41,21 +33,7 @@ bool is_released_by_openai(const NameReader& names) {
   return names.checkpoint().format() == "torchscript";
 }
 
-}  // namespace
-
-void check_projection(const NameReader& names, const Architecture& a, const std::string& file) {
-  if (a.head) return;
-  for (const TensorInfo& t : names.checkpoint().tensors())
-    if (t.name.ends_with("text_projection") || t.name.ends_with("text_projection.weight"))
-      refuse_missing(names, names.full(file));
-}
-
-std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
-                                       const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix(kClipAnchors)) return {};
-  Reading reading;
-  Architecture& a = reading.architecture;
+void read_clip(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.dialect = "openai";
   a.width = names.dimension("conv1.weight", 0);
   a.channels = names.dimension("conv1.weight", 1);
@@ -70,17 +48,15 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
   if (is_released_by_openai(names))
     a.activation = kernel::Activation::quick_gelu;
   else if (!names.stated("activation"))
-    fail("a CLIP tower in OpenAI's names does not tell its activation", checkpoint.path(),
+    fail("a CLIP tower in OpenAI's names does not tell its activation", names.checkpoint().path(),
          "state it: --set activation=quick_gelu (OpenAI's weights, and open_clip's -quickgelu) or "
          "--set activation=gelu");
   a.head = names.has("proj");
   check_projection(names, a, "proj");
   if (a.head) a.embedding_width = names.dimension("proj", 1);
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
-  write_embedding(w, "conv1", "class_embedding", "positional_embedding");
+  w.embedding("conv1", "class_embedding", "positional_embedding");
   w.affine("norm_pre", "ln_pre");
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i),
@@ -99,21 +75,10 @@ std::optional<Reading> read_clip_names(const Checkpoint& checkpoint,
     w.tensor("head.weight", "proj");
     w.recipes["head.weight"].transposed = true;
   }
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
 
-std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
-                                                   const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
-  std::string v = "vision_model.";
-  if (!names.find_prefix(kHuggingfaceClipAnchors, v)) {
-    v.clear();  // a lone CLIPVisionModel, as transformers 5 saves it
-    if (!names.find_prefix(kHuggingfaceClipAnchors)) return {};
-  }
-  Reading reading;
-  Architecture& a = reading.architecture;
+void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWriter& w) {
+  const std::string v = names.tower();
   a.dialect = "huggingface";
   const std::string patch = v + "embeddings.patch_embedding";
   a.width = names.dimension(patch + ".weight", 0);
@@ -131,8 +96,8 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   a.norm_epsilon = float(names.config_number((top + "/layer_norm_eps").c_str()).value_or(1e-5));
   if (const auto act = names.config_text((top + "/hidden_act").c_str()))
     a.activation = parse_activation(*act);
-  else if (checkpoint.config().empty() && !names.stated("activation"))
-    fail("a CLIP tower without config.json does not tell its activation", checkpoint.path(),
+  else if (names.checkpoint().config().empty() && !names.stated("activation"))
+    fail("a CLIP tower without config.json does not tell its activation", names.checkpoint().path(),
          "keep config.json beside it, or state --set activation=quick_gelu or gelu");
   else
     a.activation = kernel::Activation::quick_gelu;
@@ -142,12 +107,10 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
     refuse_missing(names, names.full("visual_projection.weight"));
   check_projection(names, a, "visual_projection.weight");
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
-  write_embedding(w, patch, v + "embeddings.class_embedding",
-                  v + "embeddings.position_embedding.weight");
+  w.embedding(patch, v + "embeddings.class_embedding",
+              v + "embeddings.position_embedding.weight");
   w.affine("norm_pre", v + "pre_layrnorm");  // spelled so in the files
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i),
@@ -162,9 +125,27 @@ std::optional<Reading> read_huggingface_clip_names(const Checkpoint& checkpoint,
   }
   w.affine("norm", v + "post_layernorm");
   if (a.head) w.affine("head", "visual_projection");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
+
+}  // namespace
+
+void check_projection(const NameReader& names, const Architecture& a, const std::string& file) {
+  if (a.head) return;
+  for (const TensorInfo& t : names.checkpoint().tensors())
+    if (t.name.ends_with("text_projection") || t.name.ends_with("text_projection.weight"))
+      refuse_missing(names, names.full(file));
+}
+
+const Dialect kClipNames{"OpenAI's CLIP",
+                         {"transformer.resblocks.0.attn.in_proj_weight", "conv1.weight",
+                          "class_embedding", "ln_pre.weight"},
+                         read_clip};
+
+const Dialect kHuggingfaceClipNames{"Hugging Face's CLIP",
+                                    {"encoder.layers.0.self_attn.q_proj.weight",
+                                     "embeddings.class_embedding",
+                                     "embeddings.patch_embedding.weight", "pre_layrnorm.weight"},
+                                    read_huggingface_clip,
+                                    "vision_model."};  // a lone tower has none in transformers 5
 
 }  // namespace fungi

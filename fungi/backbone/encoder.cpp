@@ -165,7 +165,6 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   Weights& w = *backbone.weights_;
   w.arch = reading.architecture;
   w.options = options;
-  w.source = fmt::format("{} ({})", checkpoint.path(), checkpoint.format());
   w.path = path;
   load(w, CheckpointTensors(checkpoint, std::move(reading.recipes)), pool);
   return backbone;
@@ -185,7 +184,6 @@ const Architecture& Backbone::architecture() const { return weights_->arch; }
 const BackboneOptions& Backbone::options() const { return weights_->options; }
 const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
 std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
-std::string Backbone::source() const { return weights_->source; }
 const std::filesystem::path& Backbone::path() const { return weights_->path; }
 std::string Backbone::sha256() const {
   return weights_->path.empty() ? "" : Checkpoint::open(weights_->path).sha256();

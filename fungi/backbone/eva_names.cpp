@@ -8,17 +8,13 @@
 #include "fungi/backbone/names.h"
 
 namespace fungi {
+namespace {
 
-std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
-                                      const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix(kEvaAnchors)) return {};
-  Reading reading;
-  Architecture& a = reading.architecture;
+void read_eva(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.family = "eva02-clip";
   if (const auto kind = names.config_text("/architecture"); kind && !kind->starts_with("eva02"))
-    fail(fmt::format("config.json says {}, expected an eva02 model", *kind), checkpoint.path(),
-         "others with these names are run in another way");
+    fail(fmt::format("config.json says {}, expected an eva02 model", *kind),
+         names.checkpoint().path(), "others with these names are run in another way");
   a.width = names.dimension("blocks.0.attn.q_proj.weight", 1);
   a.depth = names.count_blocks("blocks.", ".attn.q_proj.weight");
   set_heads(names, a);
@@ -35,7 +31,7 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
   const bool fc_norm = names.has_affine("fc_norm");
   if (pool != "token" && !fc_norm)
     fail(fmt::format("config.json says global_pool {}, which is not known here", pool),
-         checkpoint.path(), "only the class token, or the mean with fc_norm, is");
+         names.checkpoint().path(), "only the class token, or the mean with fc_norm, is");
   if (fc_norm) a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
   if (names.has_affine("head") && !a.norm_after_pooling) {
     a.head = a.head_bias = true;  // timm's heads always have a bias
@@ -48,14 +44,9 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
     a.preprocess.source = "EVA-02-CLIP";
     a.preprocess.assumed = false;
   }
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
-  w.affine("patch_embed", "patch_embed.proj");
-  w.tensor("prefix", "cls_token");
-  w.rows("pos_prefix", "pos_embed", 0);
-  w.rows("pos_patches", "pos_embed", 1);
+  w.embedding("patch_embed.proj", "cls_token", "pos_embed");
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i);
     for (const char* part : {"norm1", "attn.proj", "norm2", "mlp.fc2"})
@@ -68,9 +59,13 @@ std::optional<Reading> read_eva_names(const Checkpoint& checkpoint,
   }
   w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");
   if (a.head) w.affine("head", "head");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
+
+}  // namespace
+
+const Dialect kEvaNames{"EVA-02 in timm",
+                        {"blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight",
+                         "blocks.0.mlp.fc1_x.weight", "pos_embed"},
+                        read_eva};
 
 }  // namespace fungi

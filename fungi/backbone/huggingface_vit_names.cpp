@@ -29,22 +29,15 @@ void set_filter_bank(const NameReader& names, Architecture& a, size_t positions)
          "config.json beside the file");
 }
 
-}  // namespace
-
-std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
-                                                  const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix(kHuggingfaceVitAnchors)) return {};
+void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter& w) {
   // Encoders of pictures with words have these names, too.
   if (const auto type = names.config_text("/model_type"); type == "vilt" || type == "flava")
     fail(
         fmt::format("config.json says model_type {}, which does not look at pictures alone", *type),
-        checkpoint.path(), "`fungi models` lists what can be run");
+        names.checkpoint().path(), "`fungi models` lists what can be run");
   const std::string patch = "embeddings.patch_embeddings.projection";
   const bool dinov2 = names.has_affine("encoder.layer.0.norm1"),
              swiglu = names.has_affine("encoder.layer.0.mlp.weights_in");
-  Reading reading;
-  Architecture& a = reading.architecture;
   a.dialect = "huggingface";
   a.family = dinov2 ? "dinov2" : "vit";
   a.width = names.dimension(patch + ".weight", 0);
@@ -78,13 +71,13 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
   a.position_resize = a.registers ? PositionResize::antialias_bicubic : PositionResize::bicubic;
   if (names.has("embeddings.detection_tokens"))
     fail("tokens of a detector (YOLOS), expected an encoder of whole images",
-         tensor_place(checkpoint.path(), names.full("embeddings.detection_tokens")),
+         tensor_place(names.checkpoint().path(), names.full("embeddings.detection_tokens")),
          "this variant is not among those that `fungi models` lists");
   const std::string table = "embeddings.position_embeddings";
   const size_t plain = a.prefix_tokens - a.registers, positions = names.count(table) / a.width;
   if (positions <= plain)
     fail(fmt::format("{} positions, expected {} and those of the patches", positions, plain),
-         tensor_place(checkpoint.path(), names.full(table)),
+         tensor_place(names.checkpoint().path(), names.full(table)),
          "the file is incomplete or of another architecture");
   if (distilled) a.pooling = Pooling::mean_prefix;  // both were trained, as in timm's DeiT
   if (a.channels == 1 && distilled) {
@@ -103,10 +96,8 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
     a.preprocess.source = "ImageNet statistics, as for all of this family";
     a.preprocess.assumed = false;
   }
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
   w.affine("patch_embed", patch);
   w.recipes["prefix"].parts.push_back(names.full("embeddings.cls_token"));
   if (distilled) w.recipes["prefix"].parts.push_back(names.full("embeddings.distillation_token"));
@@ -128,9 +119,15 @@ std::optional<Reading> read_huggingface_vit_names(const Checkpoint& checkpoint,
           w.tensor(b + "ls2", f + "layer_scale2.lambda1");
   }
   w.affine("norm", "layernorm");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
+
+}  // namespace
+
+const Dialect kHuggingfaceVitNames{"Hugging Face's ViT",
+                                   {"encoder.layer.0.attention.attention.query.weight",
+                                    "embeddings.cls_token",
+                                    "embeddings.patch_embeddings.projection.weight",
+                                    "embeddings.position_embeddings"},
+                                   read_huggingface_vit};
 
 }  // namespace fungi

@@ -64,12 +64,7 @@ void mlp_forward(BlockContext& c, const Residual& r) {
     }
   }
   const Stages::Scope scope(c.stages, "fc2");
-  kernel::Epilogue e;
-  e.bias = c.block.fc2.bias_data();
-  e.scale = c.block.scale2.empty() ? nullptr : c.block.scale2.data();
-  e.residual = r.residual, e.residual_stride = r.residual_stride;
-  e.out = r.out, e.out_stride = r.out_stride;
-  run_gemm(c, rows, t.hidden.row(0), t.hidden.stride(), c.block.fc2.forward, e);
+  run_last_linear(c, c.block.fc2, c.block.scale2, t.hidden, r);
 }
 
 bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every *_names.cpp file uses to recognise a checkpoint: where its block tensors lie, what its
-// config.json says and what the user stated. Each dialect is one function from a NameReader to a
-// Reading.
+// What every *_names.cpp file uses to read a checkpoint: where its block tensors lie, what its
+// config.json says and what the user stated. Each dialect is one record: the tensors that it is
+// known by, and one function from names to facts and recipes.
 #pragma once
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,51 +19,24 @@ namespace fungi {
 // The two tensors that a dialect is known by, and two more without which a file that lacks one of
 // them is something else; all lie under one prefix.
 struct Anchors {
-  std::string_view first, second, also[2];
+  std::string_view first, second, third, fourth;
 };
-inline constexpr Anchors kTimmAnchors{"blocks.0.attn.qkv.weight",
-                                      "patch_embed.proj.weight",
-                                      {"blocks.0.attn.proj.weight", "pos_embed"}},
-    kEvaAnchors{"blocks.0.attn.q_proj.weight",
-                "blocks.0.mlp.fc1_g.weight",
-                {"blocks.0.mlp.fc1_x.weight", "pos_embed"}},
-    kTorchvisionAnchors{"encoder.layers.encoder_layer_0.self_attention.in_proj_weight",
-                        "conv_proj.weight",
-                        {"encoder.pos_embedding", "encoder.ln.weight"}},
-    kClipAnchors{"transformer.resblocks.0.attn.in_proj_weight",
-                 "conv1.weight",
-                 {"class_embedding", "ln_pre.weight"}},
-    kHuggingfaceClipAnchors{"encoder.layers.0.self_attn.q_proj.weight",
-                            "embeddings.class_embedding",
-                            {"embeddings.patch_embedding.weight", "pre_layrnorm.weight"}},
-    kHuggingfaceVitAnchors{
-        "encoder.layer.0.attention.attention.query.weight",
-        "embeddings.cls_token",
-        {"embeddings.patch_embeddings.projection.weight", "embeddings.position_embeddings"}},
-    kBertAnchors{
-        "encoder.layer.0.attention.self.query.weight",
-        "embeddings.word_embeddings.weight",
-        {"encoder.layer.0.attention.output.dense.weight", "embeddings.position_embeddings.weight"}},
-    kT5Anchors{
-        "encoder.block.0.layer.0.SelfAttention.q.weight",
-        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-        {"encoder.block.0.layer.0.SelfAttention.k.weight", "encoder.final_layer_norm.weight"}},
-    kAugregAnchors{"Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel",
-                   "embedding/kernel",
-                   {"Transformer/posembed_input/pos_embedding", "Transformer/encoder_norm/scale"}};
+
+struct Dialect;
 
 class NameReader {
  public:
   NameReader(const Checkpoint& checkpoint, const StatedFacts& stated_facts)
       : checkpoint_(checkpoint), overrides_(stated_facts) {}
 
-  // Finds the one prefix P for which both P + inside + anchor are tensors; false when there is
-  // none. Of several, the trained teacher or encoder is preferred, also when one of its anchors is
-  // missing: that is an Error. Otherwise Error naming them (override: prefix).
-  bool find_prefix(const Anchors& anchors, std::string_view inside = "");
+  // Whether the file holds a network in this dialect; all names below are then meant without its
+  // prefix. Of several, the trained teacher or encoder is preferred, also when one of its anchors
+  // is missing: that is an Error. Otherwise Error naming them (override: prefix).
+  bool find_network(const Dialect& dialect);
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   std::string full(std::string_view name) const { return prefix_ + std::string(name); }
+  std::string tower() const { return tower_; }  // the dialect's, or "" where this file has none
   bool has(std::string_view name) const { return checkpoint_.find(full(name)) != nullptr; }
   // Either of name.weight and name.bias: which of two variants a file is must not hang on one
   // tensor, or its absence would be blamed on those of the other variant.
@@ -86,10 +60,12 @@ class NameReader {
   bool config_has(const char* pointer) const { return config_value(pointer) != nullptr; }
 
  private:
+  // Finds the one prefix P for which both P + tower + anchor are tensors.
+  bool find_prefix(const Anchors& anchors, std::string_view tower);
   const nlohmann::json* config_value(std::string_view pointer) const;  // null: not there
   const Checkpoint& checkpoint_;
   const StatedFacts& overrides_;
-  std::string prefix_;
+  std::string prefix_, tower_;
   mutable std::shared_ptr<const nlohmann::json> config_;  // read when first asked for
 };
 
@@ -104,15 +80,25 @@ class RecipeWriter {
                const std::string& unbiased = "");
   void tensor(const std::string& canonical, const std::string& file);
   void rows(const std::string& canonical, const std::string& file, size_t first);
+  // Of most ViTs: patches, a class token and one table of positions, of which it has the first.
+  void embedding(const std::string& patch, const std::string& token, const std::string& positions);
   Recipes recipes;
 
  private:
   const NameReader& names_;
 };
 
-// Facts from the shapes of timm-like tensors and the common end of every image dialect: heads,
-// input size, stated_facts. left_out: what a config.json that is silent means, if it means
-// anything.
+struct Dialect {
+  std::string_view whose;  // names they are; for messages
+  Anchors anchors;
+  // Fills the facts, settles them and writes a recipe per canonical tensor. What it does not
+  // understand it must refuse.
+  void (*read)(const NameReader& names, Architecture& a, RecipeWriter& w);
+  std::string_view tower = "";  // a folder that the anchors may lie in, below the prefix
+};
+
+// The number of heads: stated, that of config.json, or by the width. left_out: what a config.json
+// that is silent means, if it means anything.
 void set_heads(const NameReader& names, Architecture& a, size_t left_out = 0);
 // The grid of a position table of so many rows (without those of prefix tokens), and the input
 // size: the one stated, or that of the table. Before the preprocessing, which follows the size.
@@ -127,8 +113,9 @@ bool is_square(size_t positions);
 // a stated size may as well be one to resize to.
 std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
                                                    size_t positions);
-void apply_stated_facts(const NameReader& names, Architecture& a);
-void check(const NameReader& names, const Architecture& a);
+// The end of every dialect's facts: what the user stated has the last word, and what cannot be run
+// is an Error.
+void settle_facts(const NameReader& names, Architecture& a);
 
 // Whether the file is what was read into it: every tensor that a recipe names is there, blocks are
 // alike, nothing inside a block is left over, config.json speaks of the same network, and all
@@ -153,16 +140,9 @@ void check_preprocess(const Architecture& a, const std::string& place);
 inline constexpr std::array<float, 3> kClipMean{0.48145466f, 0.4578275f, 0.40821073f};
 inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0.27577711f};
 
-// The dialects; each gives nothing when the names are not its own.
-std::optional<Reading> read_timm_names(const Checkpoint&, const StatedFacts&);
-std::optional<Reading> read_eva_names(const Checkpoint&, const StatedFacts&);
-std::optional<Reading> read_torchvision_names(const Checkpoint&, const StatedFacts&);
-std::optional<Reading> read_clip_names(const Checkpoint&, const StatedFacts&);  // OpenAI, open_clip
-std::optional<Reading> read_huggingface_clip_names(const Checkpoint&, const StatedFacts&);
-std::optional<Reading> read_huggingface_vit_names(const Checkpoint&,
-                                                  const StatedFacts&);  // ViT, DINOv2, AST
-std::optional<Reading> read_augreg_names(const Checkpoint&, const StatedFacts&);
-std::optional<Reading> read_bert_names(const Checkpoint&, const StatedFacts&);
-std::optional<Reading> read_t5_names(const Checkpoint&, const StatedFacts&);
+extern const Dialect kTimmNames, kEvaNames, kTorchvisionNames, kClipNames, kHuggingfaceClipNames,
+    kHuggingfaceVitNames, kBertNames, kT5Names, kAugregNames;
+// All of them, in the order in which they are tried.
+std::span<const Dialect* const> dialects();
 
 }  // namespace fungi

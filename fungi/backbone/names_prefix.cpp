@@ -39,16 +39,16 @@ std::set<std::string> prefixes_of(const Checkpoint& checkpoint, std::string_view
 
 // An anchor that is missing while the rest is there; of several, that of a preferred network.
 std::string missing_anchor(const Checkpoint& checkpoint, const Anchors& anchors,
-                           std::string_view inside, bool only_preferred) {
+                           std::string_view tower, bool only_preferred) {
   const auto has = [&](const std::string& prefix, std::string_view name) {
     return checkpoint.find(prefix + std::string(name)) != nullptr;
   };
   std::string missing;
   for (const auto& [here, other] :
        {std::pair(anchors.first, anchors.second), std::pair(anchors.second, anchors.first)})
-    for (const std::string& p : prefixes_of(checkpoint, std::string(inside) + std::string(here))) {
-      const std::string prefix = p + std::string(inside);
-      if (!has(prefix, other) && has(prefix, anchors.also[0]) && has(prefix, anchors.also[1]) &&
+    for (const std::string& p : prefixes_of(checkpoint, std::string(tower) + std::string(here))) {
+      const std::string prefix = p + std::string(tower);
+      if (!has(prefix, other) && has(prefix, anchors.third) && has(prefix, anchors.fourth) &&
           ((missing.empty() && !only_preferred) || preferred(p)))
         missing = prefix + std::string(other);
     }
@@ -57,9 +57,15 @@ std::string missing_anchor(const Checkpoint& checkpoint, const Anchors& anchors,
 
 }  // namespace
 
-bool NameReader::find_prefix(const Anchors& anchors, std::string_view inside) {
-  const std::string first = std::string(inside) + std::string(anchors.first),
-                    second = std::string(inside) + std::string(anchors.second);
+bool NameReader::find_network(const Dialect& dialect) {
+  for (std::string_view tower : {dialect.tower, std::string_view()})
+    if (find_prefix(dialect.anchors, tower)) return tower_ = tower, true;
+  return false;
+}
+
+bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
+  const std::string first = std::string(tower) + std::string(anchors.first),
+                    second = std::string(tower) + std::string(anchors.second);
   std::vector<std::string> found, better;
   for (const std::string& prefix : prefixes_of(checkpoint_, first))
     if (checkpoint_.find(prefix + second)) found.push_back(prefix);
@@ -72,7 +78,7 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view inside) {
   }
   std::copy_if(found.begin(), found.end(), std::back_inserter(better), preferred);
   if (better.empty()) {  // with half of the teacher there, the student is not meant
-    const std::string missing = missing_anchor(checkpoint_, anchors, inside, true);
+    const std::string missing = missing_anchor(checkpoint_, anchors, tower, true);
     if (!missing.empty()) refuse_missing(*this, missing);
   }
   if (found.size() > 1) {
@@ -91,24 +97,14 @@ void refuse_missing(const NameReader& names, const std::string& tensor) {
 }
 
 void refuse_unknown(const Checkpoint& checkpoint) {
-  struct Dialect {
-    const Anchors& anchors;
-    const char* whose;
-  };
   const char* hint =
       "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors";
-  for (const Dialect& d : {Dialect{kEvaAnchors, "EVA-02 in timm"},  // before timm, whose it has
-                           {kTimmAnchors, "timm"},
-                           {kTorchvisionAnchors, "torchvision"},
-                           {kHuggingfaceClipAnchors, "Hugging Face's CLIP"},
-                           {kClipAnchors, "OpenAI's CLIP"},
-                           {kHuggingfaceVitAnchors, "Hugging Face's ViT"},
-                           {kBertAnchors, "BERT"},
-                           {kT5Anchors, "T5"},
-                           {kAugregAnchors, "AugReg"}})
-    if (const std::string missing = missing_anchor(checkpoint, d.anchors, "", false);
+  const auto all = dialects();
+  for (auto d = all.rbegin(); d != all.rend(); ++d)  // EVA before timm, most of whose names it has
+    if (const std::string missing = missing_anchor(checkpoint, (**d).anchors, "", false);
         !missing.empty())
-      fail(fmt::format("the tensor is missing; the other names are nearly those of {}", d.whose),
+      fail(fmt::format("the tensor is missing; the other names are nearly those of {}",
+                       (**d).whose),
            fmt::format("{}: {}", checkpoint.path(), printable(missing)),
            std::string("the file is incomplete or of another architecture. ") + hint);
   const auto& tensors = checkpoint.tensors();

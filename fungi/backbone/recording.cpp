@@ -54,8 +54,6 @@ Recording::Recording(const Backbone& backbone, size_t capacity)
 Recording::Recording(Recording&&) noexcept = default;
 Recording& Recording::operator=(Recording&&) noexcept = default;
 Recording::~Recording() = default;
-size_t Recording::views() const { return state_->views; }
-void Recording::clear() { state_->views = 0; }
 
 bool Backbone::can_record() const {
   const Weights& w = *weights_;

@@ -24,7 +24,6 @@ struct Backbone::Weights {
   BackboneOptions options;
   const kernel::Kernel* kernel = nullptr;
   std::optional<LayerId> layer;
-  std::string source;
   std::filesystem::path path;
   Embedding embedding;
   std::vector<Block> blocks;

@@ -91,14 +91,7 @@ kernel::Activation t5_activation(const NameReader& names, bool gated) {
   return parse_activation(says_gated ? text->substr(6) : *text);
 }
 
-}  // namespace
-
-std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
-                                       const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix(kBertAnchors)) return {};
-  Reading reading;
-  Architecture& a = reading.architecture;
+void read_bert(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.dialect = "huggingface", a.input = InputKind::token_ids;
   a.vocabulary = names.dimension("embeddings.word_embeddings.weight", 0);
   a.width = names.dimension("embeddings.word_embeddings.weight", 1);
@@ -109,17 +102,15 @@ std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
   a.family = a.padding_id ? "roberta" : "bert";
   if (names.config_flag("/is_decoder").value_or(false))
     fail("is_decoder is true: its tokens look back only, expected an encoder",
-         fmt::format("{}: config.json", checkpoint.path()), "give an encoder");
+         fmt::format("{}: config.json", names.checkpoint().path()), "give an encoder");
   set_heads(names, a);
   a.mlp_hidden = names.dimension("encoder.layer.0.intermediate.dense.weight", 0);
   a.prefix_tokens = 0;
   a.post_norm = true, a.norm_pre = true, a.final_norm = false;
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-12));
   a.activation = parse_activation(names.config_text("/hidden_act").value_or("gelu"));
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
   auto norm = [&](const std::string& canonical,
                   const std::string& file) {  // the oldest files say gamma and beta
     const bool old = names.has(file + ".gamma") || names.has(file + ".beta");
@@ -140,20 +131,12 @@ std::optional<Reading> read_bert_names(const Checkpoint& checkpoint,
     w.affine(b + "mlp.fc2", f + "output.dense");
     norm(b + "norm2", f + "output.LayerNorm");
   }
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
 
-std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
-                                     const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
+void read_t5(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string first = "encoder.block.0.layer.0.SelfAttention.";
-  if (!names.find_prefix(kT5Anchors)) return {};
   const auto type = names.config_text("/model_type");
   if (type && !kT5.count(*type)) refuse_type(names, *type, fmt::format("{}", fmt::join(kT5, ", ")));
-  Reading reading;
-  Architecture& a = reading.architecture;
   const std::string own = "encoder.embed_tokens.weight", shared = "shared.weight",
                     words = names.has(own) && !names.has(shared) ? own : shared;
   const std::string mlp = ".layer.1.DenseReluDense.";
@@ -167,7 +150,7 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
     fail(fmt::format("{} relative buckets for distances up to {}, expected at least 4, and a "
                      "distance of more than a quarter of them",
                      a.relative_buckets, a.relative_distance),
-         checkpoint.path(), "see relative_attention_max_distance in its config.json");
+         names.checkpoint().path(), "see relative_attention_max_distance in its config.json");
   a.heads = names.dimension(first + "relative_attention_bias.weight", 1);
   a.head_dim = names.dimension(first + "q.weight", 0) / a.heads;
   a.gated_mlp = names.has("encoder.block.0" + mlp + "wi_0.weight") ||
@@ -177,10 +160,8 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
   a.prefix_tokens = 0;
   a.rms_norm = true, a.qkv_bias = a.linear_bias = false, a.scale_attention = false;
   a.norm_epsilon = float(names.config_number("/layer_norm_epsilon").value_or(1e-6));
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
   w.tensor("words", words);
   w.tensor("relative_bias", first + "relative_attention_bias.weight");
   for (size_t i = 0; i < a.depth; ++i) {
@@ -199,10 +180,23 @@ std::optional<Reading> read_t5_names(const Checkpoint& checkpoint,
   w.affine("norm", "encoder.final_layer_norm");
   if (names.has("encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight"))
     fail("every block has a relative bias of its own, as in UMT5, expected one for all",
-         checkpoint.path(), "give a T5 or mT5 encoder");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
+         names.checkpoint().path(), "give a T5 or mT5 encoder");
 }
+
+}  // namespace
+
+const Dialect kBertNames{"BERT",
+                         {"encoder.layer.0.attention.self.query.weight",
+                          "embeddings.word_embeddings.weight",
+                          "encoder.layer.0.attention.output.dense.weight",
+                          "embeddings.position_embeddings.weight"},
+                         read_bert};
+
+const Dialect kT5Names{"T5",
+                       {"encoder.block.0.layer.0.SelfAttention.q.weight",
+                        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+                        "encoder.block.0.layer.0.SelfAttention.k.weight",
+                        "encoder.final_layer_norm.weight"},
+                       read_t5};
 
 }  // namespace fungi

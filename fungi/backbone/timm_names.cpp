@@ -263,14 +263,7 @@ void check_resize_known(const NameReader& names, const Origin& origin, const Arc
        "beside it");
 }
 
-}  // namespace
-
-std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
-                                       const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
-  if (!names.find_prefix(kTimmAnchors)) return {};
-  Reading reading;
-  Architecture& a = reading.architecture;
+void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const bool swiglu = names.has_affine("blocks.0.mlp.w12");  // DINOv2's giant
   const char *fc1 = swiglu ? "mlp.w12" : "mlp.fc1", *fc2 = swiglu ? "mlp.w3" : "mlp.fc2";
   a.width = names.dimension("blocks.0.attn.qkv.weight", 1);
@@ -296,11 +289,9 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   set_pooling(names, a);
   set_head(names, origin, a);
   set_preprocess(names, origin, a);
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
   check_resize_known(names, origin, a);
 
-  RecipeWriter w(names);
   w.affine("patch_embed", "patch_embed.proj");
   const size_t plain = a.prefix_tokens - a.registers;
   if (plain) w.recipes["prefix"].parts.push_back(names.full("cls_token"));
@@ -323,9 +314,13 @@ std::optional<Reading> read_timm_names(const Checkpoint& checkpoint,
   }
   w.affine("norm", a.norm_after_pooling ? "fc_norm" : "norm");
   if (a.head) w.affine("head", "head");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
+
+}  // namespace
+
+const Dialect kTimmNames{"timm",
+                         {"blocks.0.attn.qkv.weight", "patch_embed.proj.weight",
+                          "blocks.0.attn.proj.weight", "pos_embed"},
+                         read_timm};
 
 }  // namespace fungi

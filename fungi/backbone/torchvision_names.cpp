@@ -22,18 +22,11 @@ void set_preprocess(Architecture& a) {
   p.assumed = !swag && a.patch_h == 16;
 }
 
-}  // namespace
-
-std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
-                                              const StatedFacts& stated_facts) {
-  NameReader names(checkpoint, stated_facts);
+void read_torchvision(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string layers = "encoder.layers.encoder_layer_";
-  if (!names.find_prefix(kTorchvisionAnchors)) return {};
   const bool old =
       names.has_affine(layers + "0.mlp.linear_1") || names.has_affine(layers + "0.mlp.linear_2");
   const std::string fc1 = old ? ".mlp.linear_1" : ".mlp.0", fc2 = old ? ".mlp.linear_2" : ".mlp.3";
-  Reading reading;
-  Architecture& a = reading.architecture;
   a.dialect = "torchvision";
   a.width = names.dimension("conv_proj.weight", 0);
   a.channels = names.dimension("conv_proj.weight", 1);
@@ -44,14 +37,9 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
   a.position_resize = PositionResize::bicubic_corners;
   set_grid(names, a, names.count("encoder.pos_embedding") / a.width - 1);
   set_preprocess(a);
-  apply_stated_facts(names, a);
-  check(names, a);
+  settle_facts(names, a);
 
-  RecipeWriter w(names);
-  w.affine("patch_embed", "conv_proj");
-  w.tensor("prefix", "class_token");
-  w.rows("pos_prefix", "encoder.pos_embedding", 0);
-  w.rows("pos_patches", "encoder.pos_embedding", 1);
+  w.embedding("conv_proj", "class_token", "encoder.pos_embedding");
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i), f = fmt::format("{}{}", layers, i);
     w.affine(b + "norm1", f + ".ln_1");
@@ -63,9 +51,13 @@ std::optional<Reading> read_torchvision_names(const Checkpoint& checkpoint,
     w.affine(b + "mlp.fc2", f + fc2);
   }
   w.affine("norm", "encoder.ln");
-  reading.recipes = std::move(w.recipes);
-  reading.prefix = names.full("");
-  return reading;
 }
+
+}  // namespace
+
+const Dialect kTorchvisionNames{"torchvision",
+                                {"encoder.layers.encoder_layer_0.self_attention.in_proj_weight",
+                                 "conv_proj.weight", "encoder.pos_embedding", "encoder.ln.weight"},
+                                read_torchvision};
 
 }  // namespace fungi

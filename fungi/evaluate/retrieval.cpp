@@ -71,22 +71,6 @@ QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_
   return score;
 }
 
-QueryScore score_ranking(const std::vector<uint32_t>& ranking, const Relevance& relevance,
-                         const std::vector<size_t>& precision_at) {
-  const Relevance rows = checked(relevance, ranking.size(), 0);
-  const auto holds = [](const std::vector<uint32_t>& list, uint32_t row) {
-    return std::binary_search(list.begin(), list.end(), row);
-  };
-  std::vector<size_t> ranks;
-  size_t rank = 0;
-  for (uint32_t row : ranking) {
-    FUNGI_ASSERT(row < ranking.size());
-    if (holds(rows.positive, row)) ranks.push_back(rank);
-    if (!holds(rows.junk, row)) ++rank;
-  }
-  return score_ranks(ranks, precision_at);
-}
-
 RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool) {

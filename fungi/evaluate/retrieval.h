@@ -44,10 +44,6 @@ struct RetrievalOptions {
 // Error on a cut of 0.
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at);
 
-// The same from a complete ranking of row numbers.
-QueryScore score_ranking(const std::vector<uint32_t>& ranking, const Relevance& relevance,
-                         const std::vector<size_t>& precision_at);
-
 // Ranks of the positives in the exact order (search::ExactKey). Errors: widths, counts, rows out of
 // range, a row both positive and junk, no query with positives, NaN or infinity (naming the row).
 RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,

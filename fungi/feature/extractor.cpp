@@ -102,7 +102,6 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
   s.workers.clear();
 }
 
-const Backbone& Extractor::backbone() const { return state_->backbone; }
 size_t Extractor::views_per_sample() const { return state_->schedule.views_per_sample(); }
 
 std::vector<StoreBlock> Extractor::blocks() const {

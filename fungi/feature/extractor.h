@@ -64,7 +64,6 @@ class Extractor {
   // An objective of your own, under its name(); before fit().
   void add(std::unique_ptr<Objective> objective);
 
-  const Backbone& backbone() const;
   std::vector<StoreBlock> blocks()
       const;                        // embedding first, then one per objective, then kept factors
   size_t views_per_sample() const;  // forward passes, shared ones counted once

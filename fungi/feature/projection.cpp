@@ -103,21 +103,12 @@ std::string projection_settings(const Projection& projection, uint64_t run_seed)
 Projection::Projection(const ProjectionOptions& options, const LayerShape& layer, size_t rows)
     : kind_(options.kind), layer_(layer), rows_(rows), seed_(options.seed) {}
 
-void Projection::check(std::span<const GradientFactors> samples, View<float> y) const {
+void Projection::project(std::span<const GradientFactors> samples, View<float> y,
+                         Pool& pool) const {
   FUNGI_ASSERT(y.rows == samples.size() && y.cols == rows_);
   for (const GradientFactors& sample : samples)
     FUNGI_ASSERT(sample.b.rows == sample.a.rows && sample.b.cols == layer_.outputs &&
                  sample.a.cols == layer_.inputs);
-}
-
-void Projection::project(std::span<const GradientFactors> samples, View<float> y) const {
-  check(samples, y);
-  for (const Piece& piece : split(samples.size(), 1)) run(samples, piece, y);
-}
-
-void Projection::project(std::span<const GradientFactors> samples, View<float> y,
-                         Pool& pool) const {
-  check(samples, y);
   const std::vector<Piece> pieces = split(samples.size(), pool.threads());
   pool.parallel_for(pieces.size(), 1, [&](size_t begin, size_t end, unsigned) {
     for (size_t i = begin; i < end; ++i) run(samples, pieces[i], y);

@@ -85,7 +85,6 @@ class Projection {
 
   // y [samples, rows], not normalised. Dense kinds pass over R once per 64 samples: give many at a
   // time.
-  void project(std::span<const GradientFactors> samples, View<float> y) const;
   void project(std::span<const GradientFactors> samples, View<float> y, Pool& pool) const;
 
  protected:
@@ -100,8 +99,6 @@ class Projection {
                    View<float> y) const = 0;
 
  private:
-  void check(std::span<const GradientFactors> samples, View<float> y) const;
-
   ProjectionKind kind_;
   LayerShape layer_;
   size_t rows_;

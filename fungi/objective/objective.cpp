@@ -21,21 +21,6 @@ void Objective::restore(const std::vector<NamedMatrix>& state) {
     fail(fmt::format("the objective has no state, but '{}' was given", state[0].name), name());
 }
 
-std::string specification(const Objective& objective) {
-  std::string text = objective.name();
-  char separator = ':';
-  for (const auto& [name, value] : objective.parameters()) {
-    text += separator;
-    text += name + '=';
-    if (const double* number = std::get_if<double>(&value))
-      text += fmt::format("{}", *number);
-    else
-      text += std::get<std::string>(value);
-    separator = ',';
-  }
-  return text;
-}
-
 std::vector<uint32_t> choose_support(size_t available, size_t wanted, uint64_t seed) {
   TorchRandom random(static_cast<uint32_t>(RandomStream(seed, "support").bits(0)));
   std::vector<uint32_t> order = random.permutation(static_cast<uint32_t>(available));

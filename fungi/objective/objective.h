@@ -114,10 +114,6 @@ class Objective {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// "simclr:temperature=0.07,negatives=256": every parameter, in the form that make_objective()
-// reads.
-std::string specification(const Objective& objective);
-
 // Which of `available` training samples form the support, in order: the head of a seeded
 // permutation, at most `wanted`.
 std::vector<uint32_t> choose_support(size_t available, size_t wanted, uint64_t seed);

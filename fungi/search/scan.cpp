@@ -7,22 +7,7 @@
 
 #include "fungi/base/cpu.h"
 
-namespace fungi {
-
-const char* to_string(ScanKind kind) {
-  switch (kind) {
-    case ScanKind::automatic:
-      return "automatic";
-    case ScanKind::f32:
-      return "f32";
-    case ScanKind::bf16:
-      return "bf16";
-    default:
-      return "bytes";
-  }
-}
-
-namespace search {
+namespace fungi::search {
 namespace {
 
 constexpr size_t kGrain = 64;
@@ -177,5 +162,4 @@ void Scan::set_limit_above(size_t query, float upper) {
   limit = std::min(limit, up(double(upper) + slack));
 }
 
-}  // namespace search
-}  // namespace fungi
+}  // namespace fungi::search

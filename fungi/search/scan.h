@@ -23,7 +23,6 @@ enum class ScanKind {
   bf16,       // the bf16 GEMM of the kernel table
   bytes,      // 8-bit codes, exact integer products
 };
-const char* to_string(ScanKind kind);
 
 namespace search {
 

@@ -131,7 +131,7 @@ TEST(CommandLine, HelpShowsParametersAndNames) {
       for (const Parameter& p : default_parameters(name, Preset::native))
         EXPECT_NE(help.find(" " + p.name + "="), std::string::npos) << verb << " " << p.name;
     EXPECT_NE(help.find("temperature=15 (lib 1), width=768"), std::string::npos) << help;
-    const std::string document = test::read_text(FUNGI_SOURCE_DIR "/docs/cli.md");
+    const std::string document = test::read_file(FUNGI_SOURCE_DIR "/docs/cli.md");
     for (const char* layer :
          {"blocks.N.attn.qkv", "blocks.N.attn.proj", "blocks.N.mlp.fc1", "blocks.N.mlp.fc2"})
       for (const std::string& text : {help, document})

@@ -10,10 +10,10 @@
 
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
-#include "fungi/evaluate/retrieval.h"
 #include "tests/support/command.h"
 #include "tests/support/factor_store.h"
 #include "tests/support/made_store.h"
+#include "tests/support/ranking.h"
 
 namespace fungi {
 namespace {
@@ -124,7 +124,8 @@ TEST_F(Evaluate, ATruthFileRanksItsListByWholeGradients) {
     std::sort(order.begin(), order.end());
     std::vector<uint32_t> ranking;
     for (const auto& [key, row] : order) ranking.push_back(row);
-    map += score_ranking(ranking, {{q, q + 10, q + 20}, {q + 30}}, {1}).average_precision;
+    const auto ranks = test::ranks_in(ranking, {{q, q + 10, q + 20}, {q + 30}});
+    map += score_ranks(ranks, {1}).average_precision;
   }
   std::ofstream(folder_ / "gnd.json") << truth;
   const Json found =

@@ -52,7 +52,7 @@ TEST_F(EvaluateUser, TheUsualNumberOfNeighboursGivesWayToFewRows) {
   const Outcome report = run("report", page);
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_NE(report.err.find("9 training rows are fewer"), std::string::npos) << report.err;
-  EXPECT_NE(test::read_text(folder_ / "page.html").find("k = 9"), std::string::npos);
+  EXPECT_NE(test::read_file(folder_ / "page.html").find("k = 9"), std::string::npos);
   EXPECT_EQ(run("report", "-k 20" + page).status, 1);
 }
 
@@ -77,7 +77,7 @@ TEST_F(EvaluateUser, ExportKnowsTheOptionOfOtherVerbs) {
   const std::string store = "export " + at("train") + " ";
   EXPECT_EQ(run_fungi(store + "-o " + at("a.npz")).status, 0);
   EXPECT_EQ(run_fungi(store + at("b.npz")).status, 0);
-  EXPECT_EQ(test::read_text(folder_ / "a.npz"), test::read_text(folder_ / "b.npz"));
+  EXPECT_EQ(test::read_file(folder_ / "a.npz"), test::read_file(folder_ / "b.npz"));
   EXPECT_EQ(run_fungi(store).status, 2);
   EXPECT_EQ(run_fungi(store + "-o f.h5").status, 2);
 }

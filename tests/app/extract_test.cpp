@@ -9,6 +9,7 @@
 
 #include "fungi/checkpoint/npy.h"
 #include "tests/support/command.h"
+#include "tests/support/extract.h"
 #include "tests/support/idx.h"
 #include "tests/support/kills.h"
 
@@ -16,32 +17,20 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
+using test::extract;
+using test::kModel;
 using test::Outcome;
 using test::run_fungi;
 using test::write_idx;
 
-const std::string kModel =
-    " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
-const std::string kObjectives =
-    "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
-
-std::string command(const fs::path& data, const fs::path& store, const std::string& more = "") {
-  return "extract " + data.string() + kModel + kObjectives + "--shard 4 -j 2 -o " + store.string() +
-         " " + more;
-}
-
-std::map<std::string, std::string> store_bytes(const fs::path& store) {
-  return test::contents(store);
-}
-
 TEST(Extract, WritesAStoreThatSaysWhatItIs) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 10);
-  const Outcome dry = run_fungi(command(folder / "data", folder / "store", "--dry-run --json"));
+  const Outcome dry = run_fungi(extract(folder / "data", folder / "store", "--dry-run --json"));
   ASSERT_EQ(dry.status, 0) << dry.err;
   EXPECT_EQ(nlohmann::json::parse(dry.out)["to_compute"], 10);
   EXPECT_FALSE(fs::exists(folder / "store"));
-  const Outcome run = run_fungi(command(folder / "data", folder / "store", "--json"));
+  const Outcome run = run_fungi(extract(folder / "data", folder / "store", "--json"));
   ASSERT_EQ(run.status, 0) << run.err;
   const auto result = nlohmann::json::parse(run.out);
   EXPECT_EQ(result["rows"], 10);
@@ -49,7 +38,7 @@ TEST(Extract, WritesAStoreThatSaysWhatItIs) {
   for (const char* file : {"manifest.json", "embedding-00000.npy", "kl-00002.npy", "dino-00000.npy",
                            "simclr-00001.npy", "rows-00000.jsonl", "state/simclr-negatives.npy"})
     EXPECT_TRUE(fs::exists(folder / "store" / file)) << file;
-  const Outcome again = run_fungi(command(folder / "data", folder / "store", "--json"));
+  const Outcome again = run_fungi(extract(folder / "data", folder / "store", "--json"));
   EXPECT_EQ(nlohmann::json::parse(again.out)["computed"], 0);
 }
 
@@ -57,16 +46,16 @@ TEST(Extract, KilledAtRandomMomentsEndsWithTheSameBytes) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 24);
   test::expect_kills_leave_no_trace(
-      folder, [&](const fs::path& store) { return command(folder / "data", store); });
+      folder, [&](const fs::path& store) { return extract(folder / "data", store); });
 }
 
 TEST(Extract, AGrownFolderAddsOnlyWhatIsNew) {
   const test::TemporaryFolder folder;
   write_idx(folder / "data", 8);
-  ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "store")).status, 0);
   write_idx(folder / "data", 11);
   const auto grown =
-      nlohmann::json::parse(run_fungi(command(folder / "data", folder / "store", "--json")).out);
+      nlohmann::json::parse(run_fungi(extract(folder / "data", folder / "store", "--json")).out);
   EXPECT_EQ(grown["computed"], 3);
   EXPECT_EQ(grown["rows"], 11);
 }
@@ -75,15 +64,15 @@ TEST(Extract, LikeUsesTheSameStateAndRefusesAMismatch) {
   const test::TemporaryFolder folder;
   write_idx(folder / "train", 9);
   write_idx(folder / "test", 5, 2);
-  ASSERT_EQ(run_fungi(command(folder / "train", folder / "a")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "train", folder / "a")).status, 0);
   const std::string like = "--like " + (folder / "a").string();
-  ASSERT_EQ(run_fungi(command(folder / "test", folder / "b", like)).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "test", folder / "b", like)).status, 0);
   for (const char* file : {"state/simclr-negatives.npy", "state/kl-head-weight.npy"})
-    EXPECT_EQ(test::read_text(folder / "a" / file), test::read_text(folder / "b" / file)) << file;
-  const Outcome other = run_fungi(command(folder / "test", folder / "c", like + " --seed 7"));
+    EXPECT_EQ(test::read_file(folder / "a" / file), test::read_file(folder / "b" / file)) << file;
+  const Outcome other = run_fungi(extract(folder / "test", folder / "c", like + " --seed 7"));
   EXPECT_EQ(other.status, 1);
   EXPECT_NE(other.err.find("seed"), std::string::npos) << other.err;
-  EXPECT_EQ(run_fungi(command(folder / "train", folder / "a", "--seed 7")).status, 1)
+  EXPECT_EQ(run_fungi(extract(folder / "train", folder / "a", "--seed 7")).status, 1)
       << "resuming with other settings";
 }
 
@@ -106,7 +95,7 @@ TEST(Extract, LikeSaysWhatIsLeftOut) {
     ASSERT_EQ(run_fungi(test + at("train-store") + more + "-o " + at("said")).status, 0);
     const Outcome o = run_fungi(test + at("train-store") + " -o " + at("left-out"));
     ASSERT_EQ(o.status, 0) << o.err;
-    EXPECT_EQ(store_bytes(folder / "left-out"), store_bytes(folder / "said"));
+    EXPECT_EQ(test::contents(folder / "left-out"), test::contents(folder / "said"));
   }
   // An option that is given is compared, also where it has the default's value.
   ASSERT_EQ(run_fungi("extract " + at("train") + settings + "-o " + at("a")).status, 0);
@@ -156,7 +145,7 @@ TEST(Extract, BadFilesAreRecordedAndSkipped) {
   const Outcome partial = run_fungi(base + (folder / "store").string() + " --json");
   EXPECT_EQ(partial.status, 3) << partial.err;
   EXPECT_GE(nlohmann::json::parse(partial.out)["failed"], 2);
-  const std::string failed = test::read_text(folder / "store/failed.jsonl");
+  const std::string failed = test::read_file(folder / "store/failed.jsonl");
   EXPECT_NE(failed.find("zz-empty.jpg"), std::string::npos);
   EXPECT_NE(failed.find("zz-text.png"), std::string::npos);
   const Outcome strict = run_fungi(base + (folder / "strict").string() + " --strict");
@@ -204,12 +193,12 @@ TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
   EXPECT_EQ(run("b", two + " --like " + (folder / "a").string()).status, 1);
   EXPECT_EQ(run("b", one + " --like " + (folder / "a").string()).status, 0);
   // Refused before anything is thrown away, and in a dry run, too.
-  const auto before = store_bytes(folder / "b");
+  const auto before = test::contents(folder / "b");
   for (const char* how : {" --overwrite", " --dry-run"}) {
     const Outcome refused = run("b", two + how + " --like " + (folder / "a").string());
     EXPECT_EQ(refused.status, 1) << how;
     EXPECT_NE(refused.err.find("omit --like"), std::string::npos) << refused.err;
-    EXPECT_EQ(store_bytes(folder / "b") == before, true) << how;
+    EXPECT_EQ(test::contents(folder / "b") == before, true) << how;
   }
 
   // Stores with other heads, or of another model, are not compared.
@@ -232,7 +221,7 @@ TEST(Extract, AStoreIsContinuedAndFollowedInItsOwnPrecision) {
     const Outcome o = run_fungi("extract " + (folder / "data").string() + kModel +
                                 "--objectives kl -o " + (folder / store).string() + " " + more);
     EXPECT_EQ(o.status, 0) << o.err;
-    return nlohmann::json::parse(test::read_text(folder / store / "manifest.json"))["precision"];
+    return nlohmann::json::parse(test::read_file(folder / store / "manifest.json"))["precision"];
   };
   for (const char* precision : {"f32", "bf16"}) {  // one of them is not what auto chooses here
     const std::string like = " --like " + (folder / precision).string();
@@ -252,9 +241,9 @@ TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
         run_fungi("extract " + (folder / "data").string() + " -m " FUNGI_GOLDEN_DIR "/backbone/" +
                   model + " --objectives kl --preset " + preset + " -o " + store.string());
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return std::array{test::read_text(store / "embedding-00000.npy"),
-                      test::read_text(store / "kl-00000.npy"),
-                      test::read_text(store / "manifest.json")};
+    return std::array{test::read_file(store / "embedding-00000.npy"),
+                      test::read_file(store / "kl-00000.npy"),
+                      test::read_file(store / "manifest.json")};
   };
   // KL is the same in both presets but for this.
   const auto native = run("torchvision_vit/model.pth --set heads=2", "native"),
@@ -278,14 +267,14 @@ TEST(Extract, CtrlCSavesAndExits130) {
     fs::remove_all(folder / "data");
     fs::remove_all(folder / "store");
     write_idx(folder / "data", pictures);
-    stopped = run_fungi(command(folder / "data", folder / "store"),
+    stopped = run_fungi(extract(folder / "data", folder / "store"),
                         "timeout --preserve-status -s INT 0.3");
     if (stopped.status != 0) break;
   }
   ASSERT_EQ(stopped.status, 130) << stopped.err;
-  ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
-  ASSERT_EQ(run_fungi(command(folder / "data", folder / "whole")).status, 0);
-  EXPECT_EQ(store_bytes(folder / "store"), store_bytes(folder / "whole"));
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "store")).status, 0);
+  ASSERT_EQ(run_fungi(extract(folder / "data", folder / "whole")).status, 0);
+  EXPECT_EQ(test::contents(folder / "store"), test::contents(folder / "whole"));
 }
 
 TEST(Extract, ClearRefusals) {
@@ -327,7 +316,7 @@ TEST(Extract, ClearRefusals) {
                       "--objectives none -q --seed 042 -o " + store.string())
                 .status,
             0);
-  EXPECT_EQ(nlohmann::json::parse(test::read_text(store / "manifest.json"))["settings"]["seed"],
+  EXPECT_EQ(nlohmann::json::parse(test::read_file(store / "manifest.json"))["settings"]["seed"],
             42);
   for (const char* option :
        {"--projection-dim 4611686018427387904", "--projection none --projection-dim 77"})

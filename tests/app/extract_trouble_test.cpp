@@ -54,22 +54,17 @@ std::string png(uint32_t width, uint32_t height, size_t rows_there) {
 
 // A JPEG whose header speaks of another size.
 std::string resized_jpeg(uint16_t width, uint16_t height) {
-  std::string file = test::read_text(kImages / "grey.jpg");
+  std::string file = test::read_file(kImages / "grey.jpg");
   const size_t frame = file.find("\xff\xc0");
   file.replace(frame + 5, 4, {char(height >> 8), char(height), char(width >> 8), char(width)});
   return file;
-}
-
-void write(const fs::path& file, const std::string& bytes) {
-  fs::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << bytes;
 }
 
 // Six good pictures in two classes.
 void write_pictures(const fs::path& folder) {
   for (const char* name : {"a/filtered.png", "a/grey.jpg", "a/rgb8.png", "b/grey8.png",
                            "b/exif_1.jpg", "b/lossy.webp"})
-    write(folder / name, test::read_text(kImages / fs::path(name).filename()));
+    test::write_file(folder / name, test::read_file(kImages / fs::path(name).filename()));
 }
 
 // id -> (stage, reason) of failed.jsonl
@@ -86,14 +81,14 @@ std::map<std::string, std::pair<std::string, std::string>> failures(const fs::pa
 TEST(ExtractTrouble, EveryKindOfBadPictureIsRecordedAndTriedAgainWhenReplaced) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
-  std::string corrupt = test::read_text(kImages / "ycbcr_420.jpg");
+  std::string corrupt = test::read_file(kImages / "ycbcr_420.jpg");
   corrupt.replace(2, corrupt.size() - 2, std::string(corrupt.size() - 2, '\xff'));
   struct Bad {
     std::string bytes, stage, reason;
   };
   const std::map<std::string, Bad> bad = {
       {"a/corrupt.jpg", {corrupt, "decode", "JPEG file"}},
-      {"a/cut.jpg", {test::read_text(kImages / "cut.jpg"), "decode", "truncated"}},
+      {"a/cut.jpg", {test::read_file(kImages / "cut.jpg"), "decode", "truncated"}},
       {"a/empty.png", {"", "decode", "0 bytes"}},
       {"a/header.png", {png(1, 1, 0), "decode", "PNG file"}},
       {"b/huge.jpg",
@@ -102,7 +97,7 @@ TEST(ExtractTrouble, EveryKindOfBadPictureIsRecordedAndTriedAgainWhenReplaced) {
       {"b/nothing.jpg", {resized_jpeg(0, 0), "decode", "JPEG file"}},
       {"b/nothing.png", {png(0, 0, 0), "decode", "PNG file"}},
       {"b/slim.png", {png(1, 5000, 5000), "view", "1x5000 pixels"}}};
-  for (const auto& [name, b] : bad) write(folder / "data" / name, b.bytes);
+  for (const auto& [name, b] : bad) test::write_file(folder / "data" / name, b.bytes);
   const Outcome run = run_fungi(command(folder / "data", folder / "store", "--json"));
   ASSERT_EQ(run.status, 3) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out)["rows"], 6);
@@ -117,7 +112,7 @@ TEST(ExtractTrouble, EveryKindOfBadPictureIsRecordedAndTriedAgainWhenReplaced) {
   EXPECT_EQ(again.status, 3);
   EXPECT_EQ(nlohmann::json::parse(again.out)["computed"], 0);
 
-  for (const auto& [name, b] : bad) write(folder / "data" / name, png(40, 30, 30));
+  for (const auto& [name, b] : bad) test::write_file(folder / "data" / name, png(40, 30, 30));
   const Outcome mended = run_fungi(command(folder / "data", folder / "store", "--json"));
   ASSERT_EQ(mended.status, 0) << mended.err;
   EXPECT_EQ(nlohmann::json::parse(mended.out)["computed"], bad.size());
@@ -129,7 +124,7 @@ TEST(ExtractTrouble, AReplacedPictureIsComputedAgain) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
   ASSERT_EQ(run_fungi(command(folder / "data", folder / "store")).status, 0);
-  write(folder / "data/a/grey.jpg", test::read_text(kImages / "ycbcr_420.jpg"));
+  test::write_file(folder / "data/a/grey.jpg", test::read_file(kImages / "ycbcr_420.jpg"));
   const Outcome run = run_fungi(command(folder / "data", folder / "store", "--json"));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(run.out)["computed"], 1);
@@ -142,7 +137,7 @@ TEST(ExtractTrouble, AReplacedPictureIsComputedAgain) {
 TEST(ExtractTrouble, AListWhoseFilesAreAwayKeepsItsRows) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "disk");
-  write(folder / "list.txt", "disk/a/filtered.png\ndisk/a/grey.jpg\ndisk/b/grey8.png\n");
+  test::write_file(folder / "list.txt", "disk/a/filtered.png\ndisk/a/grey.jpg\ndisk/b/grey8.png\n");
   ASSERT_EQ(run_fungi(command(folder / "list.txt", folder / "store")).status, 0);
   const auto before = test::contents(folder / "store");
   fs::rename(folder / "disk", folder / "unplugged");
@@ -257,7 +252,7 @@ TEST(ExtractTrouble, AnotherModelIsRefusedAndChangesNothing) {
 TEST(ExtractTrouble, OverwriteThrowsNothingAwayBeforeARefusal) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");
-  write(folder / "junk/a.jpg", "no picture");
+  test::write_file(folder / "junk/a.jpg", "no picture");
   const fs::path store = folder / "store", old = folder / "old";
   ASSERT_EQ(run_fungi(command(folder / "data", store)).status, 0);
   fs::copy(store, old, fs::copy_options::recursive);
@@ -270,7 +265,7 @@ TEST(ExtractTrouble, OverwriteThrowsNothingAwayBeforeARefusal) {
   };
   std::string list;
   for (size_t i = 0; i < 100001; ++i) list += "data/" + std::to_string(i) + ".jpg\n";
-  write(folder / "list.txt", list);
+  test::write_file(folder / "list.txt", list);
   std::string small = command(folder / "list.txt", store, "--overwrite");
   refused(small.replace(small.find("--shard 4"), 9, "--shard 1"), "at most 100000");
   refused("extract " + (folder / "junk").string() + " -m " + kGolden +
@@ -279,9 +274,9 @@ TEST(ExtractTrouble, OverwriteThrowsNothingAwayBeforeARefusal) {
               store.string(),
           "support samples could be used");
   const fs::path state = old / "state/kl-head-weight.npy";
-  std::string bytes = test::read_text(state);
+  std::string bytes = test::read_file(state);
   bytes.back() ^= 1;
-  write(state, bytes);
+  test::write_file(state, bytes);
   refused(command(folder / "data", store, "--overwrite --like " + old.string()), "checksum");
   EXPECT_EQ(run_fungi(command(folder / "data", store, "--overwrite")).status, 0);
 }
@@ -309,7 +304,7 @@ TEST(ExtractTrouble, ShardsAreSmallerWhereSamplesCostMore) {
       run_fungi(base + "--objectives kl dino:width=8 -o " + (folder / "costly").string()).status,
       0);
   auto shard = [](const fs::path& store) {
-    return nlohmann::json::parse(test::read_text(store / "manifest.json"))["shard_size"].get<int>();
+    return nlohmann::json::parse(test::read_file(store / "manifest.json"))["shard_size"].get<int>();
   };
   EXPECT_EQ(shard(folder / "cheap"), 512);
   EXPECT_EQ(shard(folder / "costly"), 64);

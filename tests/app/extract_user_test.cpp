@@ -137,10 +137,10 @@ TEST(ExtractUser, LikeGivesClassesTheSameNumbers) {
   const Outcome run =
       run_fungi(command(folder / "test", folder / "b", "--json --like " + (folder / "a").string()));
   ASSERT_EQ(run.status, 0) << run.err;
-  const std::string rows = test::read_text(folder / "b/rows-00000.jsonl");
+  const std::string rows = test::read_file(folder / "b/rows-00000.jsonl");
   EXPECT_TRUE(contains(rows, R"("id":"cat/1.jpg","label":1,)")) << rows;
   EXPECT_TRUE(contains(rows, R"("id":"ant/1.jpg","label":2,)")) << rows;
-  const auto manifest = nlohmann::json::parse(test::read_text(folder / "b/manifest.json"));
+  const auto manifest = nlohmann::json::parse(test::read_file(folder / "b/manifest.json"));
   EXPECT_EQ(manifest["classes"], (nlohmann::json{"bee", "cat", "ant"}));
   const std::string notes = nlohmann::json::parse(run.out)["notes"].dump();
   EXPECT_TRUE(contains(notes, "1 picture(s) lie outside the class folders and have no label"));
@@ -206,8 +206,8 @@ TEST(ExtractUser, FailuresAreShownWithWhatToDo) {
   EXPECT_TRUE(contains(run.err, "failed: 1 more, see failed.jsonl")) << run.err;
   EXPECT_TRUE(contains(run.err, "1 file(s) without extension are no images")) << run.err;
   const auto line =
-      nlohmann::json::parse(test::read_text(folder / "s/failed.jsonl")
-                                .substr(0, test::read_text(folder / "s/failed.jsonl").find('\n')));
+      nlohmann::json::parse(test::read_file(folder / "s/failed.jsonl")
+                                .substr(0, test::read_file(folder / "s/failed.jsonl").find('\n')));
   EXPECT_TRUE(contains(line.value("hint", ""), "truncated")) << line;
   const Outcome again = run_fungi(command(folder / "data", folder / "s"));
   EXPECT_EQ(again.status, 3);

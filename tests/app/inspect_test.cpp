@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/command.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace fungi {
@@ -88,7 +89,7 @@ TEST(Inspect, RefusesWhatCannotBeLoaded) {
   }
   const test::TemporaryFolder folder;  // whole numbers for weights
   const auto file = test::tiny_timm().write(folder) / "model.safetensors";
-  std::string bytes = test::read_text(file);
+  std::string bytes = test::read_file(file);
   bytes.replace(bytes.find("F32", bytes.find("\"norm.bias\"")), 3, "I32");
   std::ofstream(file, std::ios::binary) << bytes;
   const Outcome integers = run_fungi("inspect " + file.string());

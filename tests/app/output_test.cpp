@@ -64,7 +64,7 @@ TEST_F(Output, Hdf5NamesGradientsAfterTheirLayer) {
   ASSERT_EQ(o.status, 0) << o.err;
   const auto names = [&](const std::string& option) {
     EXPECT_EQ(run_fungi("export " + at("s") + " " + at("h") + " --format hdf5" + option).status, 0);
-    const std::string file = test::read_text(folder_ / "h/kl.h5");
+    const std::string file = test::read_file(folder_ / "h/kl.h5");
     std::set<std::string> found;
     for (const char* name : {"attn_proj", "mlp_fc2"})
       if (file.find(name) != std::string::npos) found.insert(name);
@@ -134,9 +134,9 @@ TEST_F(Output, APageThatCannotBeWrittenIsRefusedBeforeTheWork) {
   const Outcome full = run_fungi(report + at("old.html"), "ulimit -f 1;");
   EXPECT_EQ(full.status, 1);
   EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
-  EXPECT_EQ(test::read_text(folder_ / "old.html"), "old");
+  EXPECT_EQ(test::read_file(folder_ / "old.html"), "old");
   EXPECT_EQ(run_fungi(report + at("old.html")).status, 0);
-  EXPECT_NE(test::read_text(folder_ / "old.html").find("</html>"), std::string::npos);
+  EXPECT_NE(test::read_file(folder_ / "old.html").find("</html>"), std::string::npos);
 }
 
 TEST_F(Output, ARowComesBeforeItsCopies) {

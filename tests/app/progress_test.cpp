@@ -31,7 +31,7 @@ class ProgressLine : public testing::Test {
                       command = fmt::format("script -qec \"'{}' {}\" '{}' >/dev/null </dev/null",
                                             FUNGI_BINARY, arguments, log);
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    return test::read_text(log);
+    return test::read_file(log);
   }
   static bool matches(const std::string& text, const char* pattern) {
     return std::regex_search(text, std::regex(pattern));

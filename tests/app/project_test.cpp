@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command.h"
+#include "tests/support/extract.h"
 #include "tests/support/idx.h"
 #include "tests/support/kills.h"
 
@@ -13,20 +14,10 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
+using test::extract;
 using test::Outcome;
 using test::run_fungi;
 using test::write_idx;
-
-const std::string kModel =
-    " -m " FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safetensors --set heads=4 ";
-const std::string kObjectives =
-    "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3 ";
-
-std::string extract(const fs::path& data, const fs::path& store, const std::string& more = "",
-                    const std::string& objectives = kObjectives) {
-  return "extract " + data.string() + kModel + objectives + "--shard 4 -j 2 -o " + store.string() +
-         " " + more;
-}
 
 std::string project(const fs::path& from, const fs::path& to, const std::string& more = "") {
   return "project " + from.string() + " -j 2 -o " + to.string() + " " + more;
@@ -147,13 +138,13 @@ TEST(Project, AnotherSeedIsAnotherProjectionAndIsWrittenDown) {
         run_fungi(project(folder / name, folder / (std::string(name) + "7"), "--seed 7")).status,
         0);
   const auto settings =
-      nlohmann::json::parse(test::read_text(folder / "a7/manifest.json"))["settings"];
+      nlohmann::json::parse(test::read_file(folder / "a7/manifest.json"))["settings"];
   EXPECT_EQ(settings["projection"]["seed"], 7);
   EXPECT_EQ(settings["seed"], 42) << "heads and crops are those of the extraction";
-  EXPECT_EQ(test::read_text(folder / "a7/embedding-00000.npy"),
-            test::read_text(folder / "a/embedding-00000.npy"));
-  EXPECT_NE(test::read_text(folder / "a7/kl-00000.npy"),
-            test::read_text(folder / "a/kl-00000.npy"));
+  EXPECT_EQ(test::read_file(folder / "a7/embedding-00000.npy"),
+            test::read_file(folder / "a/embedding-00000.npy"));
+  EXPECT_NE(test::read_file(folder / "a7/kl-00000.npy"),
+            test::read_file(folder / "a/kl-00000.npy"));
   const auto knn = [&](const char* train, const char* test) {
     return run_fungi("knn " + (folder / train).string() + " " + (folder / test).string() + " -k 2");
   };
@@ -188,7 +179,7 @@ TEST(Project, FollowsASourceWhosePicturesChangedUnderTheSameNames) {
   EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 10);
   EXPECT_EQ(projected(folder / "kept", folder / "p")["computed"], 0);
   const fs::path images = folder / "data/train-images-idx3-ubyte";
-  std::string bytes = test::read_text(images);
+  std::string bytes = test::read_file(images);
   for (size_t p = 0; p < 400; ++p) bytes[16 + 5 * 400 + p] ^= 85;  // the picture number 5
   std::ofstream(images, std::ios::binary) << bytes;
   ASSERT_EQ(

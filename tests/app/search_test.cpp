@@ -171,8 +171,8 @@ TEST_F(Search, HeadsAndProjectionsOfTheUsersOwn) {
             {{"kl-head-weight", npy_array(other)}, {"kl-head-bias", npy_array(bias)}});
   write_npz(folder_ / "matrix.npz", {{"projection", npy_array(projection)}});
   extract("given", "--objectives kl --given " + at("heads.npz"));
-  EXPECT_NE(test::read_text(folder_ / "given/kl-00000.npy"),
-            test::read_text(folder_ / "drawn/kl-00000.npy"));
+  EXPECT_NE(test::read_file(folder_ / "given/kl-00000.npy"),
+            test::read_file(folder_ / "drawn/kl-00000.npy"));
   expect_own_pictures_first("given");
 
   extract("own", "--objectives kl --projection matrix --given " + at("matrix.npz"));
@@ -282,11 +282,11 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
     EXPECT_NEAR(product, 0, 1e-5);
     EXPECT_GE(square, next);
   }
-  const std::string bytes = test::read_text(folder_ / "reduced/test.npy");
+  const std::string bytes = test::read_file(folder_ / "reduced/test.npy");
   ASSERT_EQ(
       run_fungi("pca " + at("test") + " --apply " + at("reduced") + " -o " + at("later")).status,
       0);
-  EXPECT_EQ(test::read_text(folder_ / "later/test.npy"), bytes);
+  EXPECT_EQ(test::read_file(folder_ / "later/test.npy"), bytes);
 
   expect_refusal("pca " + at("train") + " --dim 24 -o " + at("x"), "24 rows");
   expect_refusal("pca " + at("train") + " --dim 5 --features kl+nothing -o " + at("x"), "nothing");
@@ -307,7 +307,7 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
                       "trap '' XFSZ; ulimit -f 2;")
                 .status,
             1);
-  EXPECT_EQ(test::read_text(folder_ / "reduced/pca.npz"), before.at("pca.npz"));
+  EXPECT_EQ(test::read_file(folder_ / "reduced/pca.npz"), before.at("pca.npz"));
   EXPECT_EQ(run_fungi("info " + at("reduced")).status, 0);
   // Nor does an index lose what it was to a full disk.
   ASSERT_EQ(run_fungi("index " + at("train") + " -o " + at("index")).status, 0);
@@ -329,7 +329,7 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
   fs::create_directory(folder_ / "mine");
   std::ofstream(folder_ / "mine/pca.npz") << "mine";
   expect_refusal("pca " + at("train") + " --dim 3 -o " + at("mine"), "pca.npz");
-  EXPECT_EQ(test::read_text(folder_ / "mine/pca.npz"), "mine");
+  EXPECT_EQ(test::read_file(folder_ / "mine/pca.npz"), "mine");
 }
 
 }  // namespace

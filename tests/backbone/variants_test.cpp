@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fungi/backbone/backbone.h"
+#include "tests/support/errors.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace fungi {
@@ -58,14 +59,10 @@ TEST(Variants, WhatIsMissingIsNamed) {  // missing_tensors_test.cpp does so with
 
 TEST(Variants, AsManyNumbersInAnotherShapeAreAnotherTensor) {
   Pool pool(1);
-  const auto load = [&](const TinyCheckpoint& c) -> std::string {
+  const auto load = [&](const TinyCheckpoint& c) {
     const test::TemporaryFolder folder;
-    try {
-      Backbone::open(c.write(folder), {.precision = Precision::f32}, pool);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return test::error_of(
+        [&] { Backbone::open(c.write(folder), {.precision = Precision::f32}, pool); });
   };
   EXPECT_EQ(load(tiny_timm()), "");
   TinyCheckpoint fc1 = tiny_timm(), table = tiny_timm(), cut = tiny_timm();

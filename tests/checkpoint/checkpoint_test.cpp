@@ -105,10 +105,11 @@ TEST(Checkpoint, FolderIndexAndConfig) {
 using CheckpointFolder = FolderTest;
 
 TEST_F(CheckpointFolder, AnEmptyConfigIsNotTakenForNone) {
-  write("model.safetensors", read_file(golden("types.safetensors")));
-  EXPECT_EQ(Checkpoint::open(folder_).config(), "");
-  write("config.json", "");
-  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_); }), "config.json: expected JSON");
+  folder_.write("model.safetensors", read_file(golden("types.safetensors")));
+  EXPECT_EQ(Checkpoint::open(folder_.path()).config(), "");
+  folder_.write("config.json", "");
+  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_.path()); }),
+                  "config.json: expected JSON");
 }
 
 // The digests are those of coreutils' sha256sum; of shards, of their bytes in the order of their
@@ -176,7 +177,7 @@ TEST(Checkpoint, RefusesByName) {
 
 TEST_F(FolderTest, NamesWhatIsNoCheckpoint) {
   const auto refusal = [&](std::string_view bytes) {
-    const auto path = write("file", bytes);
+    const auto path = folder_.write("file", bytes);
     return error_of([&] { Checkpoint::open(path); });
   };
   EXPECT_CONTAINS(refusal("version https://git-lfs.example/spec/v1\noid sha256:0\n"),

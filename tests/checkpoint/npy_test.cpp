@@ -146,15 +146,15 @@ TEST_F(NpyFolder, NpzInPieces) {
                   }),
                   "cannot be named 'm'");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "short.npz"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "left behind";
+  EXPECT_EQ(test::contents(folder_.path()).size(), 2u) << "left behind";
 }
 
 TEST_F(NpyFolder, LyingHeaders) {
   const auto refusal = [&](const std::string& dict, char version = 1, size_t data = 16) {
     const size_t width = version == 1 ? 2 : 4;
     const std::string length = raw(static_cast<uint32_t>(dict.size())).substr(0, width);
-    const auto path = write("a.npy", std::string("\x93NUMPY") + version + '\0' + length + dict +
-                                         std::string(data, '\0'));
+    const auto path = folder_.write("a.npy", std::string("\x93NUMPY") + version + '\0' + length +
+                                                 dict + std::string(data, '\0'));
     return error_of([&] { NpyFile::open(path).read(); });
   };
   const auto with = [&](const std::string& shape) {
@@ -180,7 +180,7 @@ TEST_F(NpyFolder, LyingHeaders) {
   EXPECT_CONTAINS(refusal("{}", 4), "version 4");
   EXPECT_CONTAINS(refusal("{'descr': '<f3', 'fortran_order': False, 'shape': (4,)}", 1, 12),
                   "numbers were expected");
-  const auto path = write("b.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14));
+  const auto path = folder_.write("b.npy", std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14));
   EXPECT_CONTAINS(error_of([&] { NpyFile::open(path); }), "should be 4294967295 bytes long");
 }
 
@@ -192,7 +192,7 @@ TEST_F(AtomicFile, ReplacesWhole) {
   const std::string head = "new ", tail = "text";
   write_file_atomically(path, {std::as_bytes(std::span(head)), std::as_bytes(std::span(tail))});
   EXPECT_EQ(read_file(path), "new text");
-  write("a.tmp", "left by a killed run, longer than the new text");
+  folder_.write("a.tmp", "left by a killed run, longer than the new text");
   write_file_atomically(path, "x");
   EXPECT_EQ(read_file(path), "x");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.tmp"));

@@ -104,10 +104,10 @@ using Shards = FolderTest;
 
 TEST_F(Shards, TheIndexMustBeSound) {
   const auto refusal = [&](const std::string& index) {
-    const auto path = write("model.safetensors.index.json", index);
+    const auto path = folder_.write("model.safetensors.index.json", index);
     return error_of([&] { Checkpoint::open(path); });
   };
-  write("a.safetensors", file(std::string("{") + tensor("w", "F32", "2", "0,8") + "}", 8));
+  folder_.write("a.safetensors", file(std::string("{") + tensor("w", "F32", "2", "0,8") + "}", 8));
   EXPECT_CONTAINS(refusal("{"), "not valid JSON");
   EXPECT_CONTAINS(refusal("{\"weight_map\":[]}"), "no object 'weight_map'");
   EXPECT_CONTAINS(refusal("{\"weight_map\":{\"w\":5}}"), "tensor 'w': should lie in a file beside");
@@ -126,16 +126,16 @@ TEST_F(Shards, TheIndexMustBeSound) {
 }
 
 TEST_F(Shards, TheIndexDecidesWhatIsThere) {
-  write("a.safetensors", file(std::string("{") + tensor("v", "F32", "1", "0,4") + "," +
-                                  tensor("w", "F32", "1", "4,8") + "}",
-                              8));
-  write("model.safetensors.index.json", "{\"weight_map\":{\"w\":\"a.safetensors\"}}");
-  write("training_args.bin", "left by the trainer");
-  const Checkpoint checkpoint = Checkpoint::open(folder_);
+  folder_.write("a.safetensors", file(std::string("{") + tensor("v", "F32", "1", "0,4") + "," +
+                                          tensor("w", "F32", "1", "4,8") + "}",
+                                      8));
+  folder_.write("model.safetensors.index.json", "{\"weight_map\":{\"w\":\"a.safetensors\"}}");
+  folder_.write("training_args.bin", "left by the trainer");
+  const Checkpoint checkpoint = Checkpoint::open(folder_.path());
   ASSERT_EQ(checkpoint.tensors().size(), 1u);
   EXPECT_EQ(checkpoint.tensors()[0].name, "w");
-  write("other.safetensors", "x");
-  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_); }),
+  folder_.write("other.safetensors", "x");
+  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_.path()); }),
                   "2 checkpoints: model.safetensors.index.json, other.safetensors");
 }
 

@@ -4,17 +4,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 
 #include "fungi/base/error.h"
 #include "fungi/checkpoint/source.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 
@@ -22,31 +20,12 @@ inline std::filesystem::path golden(const std::string& name) {
   return std::filesystem::path(FUNGI_GOLDEN_DIR) / "checkpoint" / name;
 }
 
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path.string());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using test::read_file;
 
 // A folder of its own for each test, removed at its end.
 class FolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ("fungi-" + std::to_string(::getpid()) + "-" + info->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
-    return folder_ / name;
-  }
-
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 // Opens bytes as a file and reads every float tensor of it; returns how many there were.

@@ -11,6 +11,7 @@
 #include "fungi/base/random.h"
 #include "fungi/evaluate/lbfgs.h"
 #include "tests/evaluate/golden.h"
+#include "tests/support/errors.h"
 
 namespace fungi {
 namespace {
@@ -203,15 +204,10 @@ TEST(LinearProbe, names_the_side_and_the_row_that_is_not_finite) {
   bad(17, 2) = std::numeric_limits<float>::quiet_NaN();
   const LabelledRows a{good, labels}, b{bad, labels};
   const auto reason = [&](const LabelledRows& train, std::optional<LabelledRows> validation,
-                          const LabelledRows& test) -> std::string {
-    try {
-      linear_probe(train, validation, test, {}, pool);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no Error";
+                          const LabelledRows& test) {
+    return test::error_of([&] { linear_probe(train, validation, test, {}, pool); });
   };
-  EXPECT_EQ(reason(a, a, a), "no Error");
+  EXPECT_EQ(reason(a, a, a), "");
   for (const auto& [what, found] :
        {std::pair("training rows", reason(b, a, a)), std::pair("validation rows", reason(a, b, a)),
         std::pair("test rows", reason(a, {}, b))}) {

@@ -9,6 +9,9 @@
 #include <limits>
 
 #include "fungi/base/random.h"
+#include "tests/support/errors.h"
+#include "tests/support/ranking.h"
+#include "tests/support/true_key.h"
 
 namespace fungi {
 namespace {
@@ -30,31 +33,15 @@ Matrix<float> gaussian(size_t rows, size_t cols, uint64_t seed) {
   return m;
 }
 
-long double true_key(Metric metric, size_t d, const float* x, const float* y) {
-  long double square = 0, product = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < d; ++i) {
-    const long double a = x[i], b = y[i];
-    square += (a - b) * (a - b), product += a * b, xx += a * a, yy += b * b;
-  }
-  if (metric == Metric::euclidean) return square;
-  if (metric == Metric::inner_product) return -product;
-  return xx * yy > 0 ? -product / std::sqrt(xx * yy) : 0;
-}
-
 std::vector<size_t> sorted_ranks(Metric metric, View<const float> database, const float* query,
                                  const Relevance& relevance) {
-  const auto holds = [](const std::vector<uint32_t>& rows, uint32_t row) {
-    return std::find(rows.begin(), rows.end(), row) != rows.end();
-  };
   std::vector<std::pair<double, uint32_t>> order;
   for (uint32_t j = 0; j < database.rows; ++j)
-    if (!holds(relevance.junk, j))
-      order.emplace_back(double(true_key(metric, database.cols, query, database.row(j))), j);
+    order.emplace_back(double(test::true_key(metric, database.cols, query, database.row(j))), j);
   std::sort(order.begin(), order.end());
-  std::vector<size_t> ranks;
-  for (size_t r = 0; r < order.size(); ++r)
-    if (holds(relevance.positive, order[r].second)) ranks.push_back(r);
-  return ranks;
+  std::vector<uint32_t> ranking;
+  for (const auto& [key, row] : order) ranking.push_back(row);
+  return test::ranks_in(ranking, relevance);
 }
 
 // Some rows of each query, more than once here and there; every seventh query has none.
@@ -112,18 +99,10 @@ TEST(PositiveRanks, name_the_row_of_nan) {
   Pool pool(2);
   Matrix<float> rows = gaussian(50, 4, 8);
   rows(33, 2) = std::numeric_limits<float>::quiet_NaN();
-  const auto message = [&](View<const float> database, View<const float> queries) -> std::string {
-    try {
-      positive_ranks(database, queries, some_rows(queries.rows, database.rows), Metric::cosine,
-                     pool);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
-  };
   const Matrix<float> whole = gaussian(50, 4, 9);
-  EXPECT_NE(message(rows, whole).find("row 33"), std::string::npos) << message(rows, whole);
-  EXPECT_NE(message(whole, rows).find("row 33"), std::string::npos) << message(whole, rows);
+  const std::vector<Relevance> some = some_rows(50, 50);
+  EXPECT_ERROR("row 33", positive_ranks(rows, whole, some, Metric::cosine, pool));
+  EXPECT_ERROR("row 33", positive_ranks(whole, rows, some, Metric::cosine, pool));
 }
 
 }  // namespace

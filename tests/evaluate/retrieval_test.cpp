@@ -13,29 +13,29 @@
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/labels.h"
 #include "tests/evaluate/golden.h"
-#include "tests/support/command.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
+#include "tests/support/ranking.h"
 
 namespace fungi {
 namespace {
 
 const std::vector<size_t> kCuts{1, 5, 10};
 
-// What a refusal says.
-std::string reason(const std::function<void()>& refused) {
-  try {
-    refused();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no Error";
-}
-
 TEST(Retrieval, vectors_of_the_specification) {
+  Pool pool(1);
   const std::vector<uint32_t> ranking{7, 2, 9, 4, 0, 1, 3, 5, 6, 8};
-  const QueryScore a = score_ranking(ranking, {{2, 4, 5}, {7, 1}}, kCuts);
-  EXPECT_NEAR(a.average_precision, 0.6777777778, 5e-11);
-  EXPECT_EQ(a.precision, (std::vector<double>{1, 0.4, 0.5}));
-  EXPECT_NEAR(score_ranking(ranking, {{5}, {7, 1, 2, 4}}, kCuts).average_precision, 0.125, 1e-15);
+  const FillKeys fill = [&](size_t, View<double> keys) {
+    for (size_t q = 0; q < keys.rows; ++q)
+      for (size_t rank = 0; rank < ranking.size(); ++rank) keys(q, ranking[rank]) = double(rank);
+  };
+  const std::vector<Relevance> relevance{{{2, 4, 5}, {7, 1}}, {{5}, {7, 1, 2, 4}}};
+  const RetrievalOptions options{.precision_at = kCuts};
+  const auto scores =
+      evaluate_retrieval(ranking.size(), 2, fill, relevance, options, pool).by_query;
+  EXPECT_NEAR(scores[0]->average_precision, 0.6777777778, 5e-11);
+  EXPECT_EQ(scores[0]->precision, (std::vector<double>{1, 0.4, 0.5}));
+  EXPECT_NEAR(scores[1]->average_precision, 0.125, 1e-15);
 }
 
 TEST(Retrieval, equals_the_published_protocol_from_every_file) {
@@ -173,13 +173,13 @@ TEST(Retrieval, keys_do_not_depend_on_blocks) {  // more rows than are compared 
     std::vector<uint32_t> ranking;
     for (const search::Best& best : order) ranking.push_back(best.row);
     EXPECT_EQ(score.by_query[q]->average_precision,
-              score_ranking(ranking, relevance[q], kCuts).average_precision);
+              score_ranks(test::ranks_in(ranking, relevance[q]), kCuts).average_precision);
   }
 }
 
 TEST(GroundTruth, refuses_broken_files) {
   EXPECT_THROW(read_revisited(golden_path("nothing.pkl")), Error);
-  EXPECT_NE(reason([] { read_revisited(golden_path("gnd_numpy.pkl")); }).find(".tolist()"),
+  EXPECT_NE(test::error_of([] { read_revisited(golden_path("gnd_numpy.pkl")); }).find(".tolist()"),
             std::string::npos);
   const test::TemporaryFolder folder;
   const auto path = folder / "truth";
@@ -214,7 +214,7 @@ TEST(GroundTruth, refuses_broken_files) {
   std::ofstream(path) << "{\"query\": \"a\", \"positive\": [\"x\"]}\n"
                          "{\"query\": \"b\", \"positive\": [\"x\"]}\n"
                          "{\"query\": \"a\", \"positive\": [\"y\"]}\n";
-  const std::string twice = reason([&] { read_relevance_list(path); });
+  const std::string twice = test::error_of([&] { read_relevance_list(path); });
   EXPECT_NE(twice.find("'a' stands in line 1"), std::string::npos) << twice;
   EXPECT_NE(twice.find(":3"), std::string::npos) << twice;
   EXPECT_THROW(resolve({{"a", "a.png"}, {{"x"}, {"x"}}, {{}, {}}}, {"a"}, {"x"}, ""), Error);
@@ -241,10 +241,10 @@ TEST(GroundTruth, shared_lists_of_a_pickle_are_counted) {
         << word("b") << "e" << word("gnd") << repeat("h\x01") << "u.";
   };
   write(2000);  // eight thousand million numbers from twelve kilobytes
-  const std::string most = reason([&] { read_revisited(path); });
+  const std::string most = test::error_of([&] { read_revisited(path); });
   EXPECT_NE(most.find("expected at most"), std::string::npos) << most;
   write(5);
-  const std::string shape = reason([&] { read_revisited(path); });
+  const std::string shape = test::error_of([&] { read_revisited(path); });
   EXPECT_NE(shape.find("record 0 is none"), std::string::npos) << shape;
 }
 

@@ -9,14 +9,14 @@
 #include "fungi/feature/reopen.h"
 #include "tests/feature/extractor_fixture.h"
 #include "tests/feature/store_fixture.h"
-#include "tests/support/command.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 using test::Pictures;
 using test::range;
-using test::tiny;
+using test::tiny_backbone;
 
 class ExtractRunTest : public testing::Test {
  protected:
@@ -39,8 +39,7 @@ class ExtractRunTest : public testing::Test {
 
   test::TemporaryFolder folder_;
   Pool pool_{2};
-  Backbone backbone_ =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool_);
+  Backbone backbone_ = tiny_backbone(pool_);
 };
 
 TEST_F(ExtractRunTest, AStoppedRunGoesOnWithTheNegativesItHad) {

@@ -12,6 +12,7 @@ namespace {
 
 using test::Pictures;
 using test::tiny;
+using test::tiny_backbone;
 
 constexpr size_t kPictures = 8;
 
@@ -156,8 +157,7 @@ class Own : public Objective {
 
 TEST_F(Fit, AStateBelongsToTheLongestName) {
   Pool pool(1);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   for (const bool longer_first : {false, true}) {
     ExtractorOptions o;
     o.objectives = {};

@@ -40,6 +40,10 @@ inline Architecture tiny() {
   return a;
 }
 
+inline Backbone tiny_backbone(Pool& pool) {
+  return Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+}
+
 inline std::vector<size_t> range(size_t n) {
   std::vector<size_t> all(n);
   for (size_t i = 0; i < n; ++i) all[i] = i;

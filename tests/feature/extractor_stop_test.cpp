@@ -10,12 +10,11 @@ namespace {
 using test::all_objectives;
 using test::Pictures;
 using test::range;
-using test::tiny;
+using test::tiny_backbone;
 
 TEST(ExtractorStop, ProgressCountsSamplesAndFitStopsWhenAsked) {
   Pool pool(3);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   Extractor extractor(backbone, all_objectives(), pool);
   const Pictures data(20, true);
   std::atomic<bool> stop{false};
@@ -47,8 +46,7 @@ TEST(ExtractorStop, ProgressCountsSamplesAndFitStopsWhenAsked) {
 
 TEST(ExtractorStop, AStopLeavesTheRestUndone) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   ExtractorOptions options = all_objectives();
   options.objectives.resize(1);
   options.waiting_bytes = 1;  // groups of two samples

@@ -14,11 +14,11 @@ using test::Pictures;
 using test::range;
 using test::same;
 using test::tiny;
+using test::tiny_backbone;
 
 TEST(Extractor, BlocksAreUnitVectorsAndViewsAreShared) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   Extractor extractor(backbone, all_objectives(), pool);
   const Pictures data(6);
   EXPECT_FALSE(extractor.ready());
@@ -44,8 +44,7 @@ TEST(Extractor, SameBytesForAnyBatchAndThreads) {
   std::vector<StoreRows> results;
   for (unsigned threads : {1u, 2u, 3u}) {
     Pool pool(threads);
-    const Backbone backbone =
-        Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+    const Backbone backbone = tiny_backbone(pool);
     ExtractorOptions options = all_objectives();
     if (threads == 3) options.waiting_bytes = 1;  // groups of three samples
     Extractor extractor(backbone, std::move(options), pool);
@@ -70,8 +69,7 @@ TEST(Extractor, SameBytesForAnyBatchAndThreads) {
 TEST(Extractor, StateCarriesARunOver) {
   Pool pool(2);
   const Pictures train(6), test(4);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   Extractor first(backbone, all_objectives(), pool);
   first.fit(train);
   ExtractorOptions other = all_objectives();
@@ -108,8 +106,7 @@ TEST(Extractor, RecordedAndRecomputedBackwardAgree) {
 TEST(Extractor, Ibot) {
   Pool pool(2);
   const Pictures data(3);
-  const Backbone plain =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone plain = tiny_backbone(pool);
   ExtractorOptions o;
   o.objectives = {"ibot:width=16,local_crops=1"};
   EXPECT_THROW(Extractor(plain, std::move(o), pool), Error);
@@ -127,8 +124,7 @@ TEST(Extractor, Ibot) {
 TEST(Extractor, KeptFactorsGiveTheProjection) {
   Pool pool(1);
   const Pictures data(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   ExtractorOptions o;
   o.objectives = {"dino:width=32,local_crops=1"};
   o.projection_rows = 20;
@@ -143,7 +139,7 @@ TEST(Extractor, KeptFactorsGiveTheProjection) {
   for (size_t i = 0; i < 2; ++i) {
     const GradientFactors f{{rows.blocks[2].row(i), 3, 48}, {rows.blocks[3].row(i), 3, 48}};
     Matrix<float> y(1, 20);
-    projection->project({&f, 1}, y);
+    projection->project({&f, 1}, y, pool);
     normalise({y.row(0), 20});
     EXPECT_LT(golden::relative_error(y.row(0), rows.blocks[1].row(i), 20), 1e-6);
   }
@@ -151,8 +147,7 @@ TEST(Extractor, KeptFactorsGiveTheProjection) {
 
 TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   ExtractorOptions o;
   o.objectives = {"kl"};
   o.waiting_bytes = 1;  // groups of two: the bad one is the second of the second
@@ -170,8 +165,7 @@ TEST(Extractor, ABadSampleIsReportedAndTheOthersAreNotTouched) {
 
 TEST(Extractor, ABrokenFileAmongTheNegativesIsReplacedByTheNextOneDrawn) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   const auto negatives = [&](const Pictures& data, size_t count) {
     ExtractorOptions o;
     o.objectives = {"simclr:negatives=" + std::to_string(count)};
@@ -229,8 +223,7 @@ class Picky : public Objective {
 
 TEST(Extractor, AFailureSaysAtWhichStage) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   ExtractorOptions embedding_only;
   embedding_only.objectives = {};
   const StoreRows known =
@@ -266,8 +259,7 @@ class Huge : public Pictures {
 
 TEST(Extractor, APictureTooLargeForTheMemoryFailsAlone) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   ExtractorOptions o;
   o.objectives = {"kl"};
   Extractor extractor(backbone, std::move(o), pool);

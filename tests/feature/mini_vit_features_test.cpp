@@ -106,7 +106,8 @@ class MiniVitFeatures : public testing::Test {
     options.rows = 4;
     const auto projection = Projection::make(std::move(options), {8, 8, true});
     Matrix<float> y(1, 4);
-    projection->project({&factors, 1}, y);
+    Pool pool(1);
+    projection->project({&factors, 1}, y, pool);
     normalise({y.row(0), 4});
     return y;
   }

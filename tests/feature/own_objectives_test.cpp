@@ -12,6 +12,7 @@ using test::Pictures;
 using test::range;
 using test::same;
 using test::tiny;
+using test::tiny_backbone;
 
 // A loss on two requests for the same view, each with or without a gradient of its own.
 class Twice : public Objective {
@@ -70,8 +71,7 @@ TEST(OwnObjectives, AnObjectiveMayAskForTheSameViewTwice) {
 
 TEST(OwnObjectives, NamesThatBeginAlikeKeepTheirState) {
   Pool pool(1);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   class Own final : public Twice {
    public:
     Own() : Twice(true, false, "kl-own") {}
@@ -94,8 +94,7 @@ TEST(OwnObjectives, NamesThatBeginAlikeKeepTheirState) {
 
 TEST(OwnObjectives, ARefusedObjectiveChangesNothing) {
   Pool pool(2);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   class Impossible final : public Twice {
    public:
     Impossible() : Twice(true, true, "impossible") {}
@@ -120,8 +119,7 @@ TEST(OwnObjectives, ARefusedObjectiveChangesNothing) {
 
 TEST(OwnObjectives, ZeroGradientsAreNoted) {
   Pool pool(1);
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1), {.precision = Precision::f32}, pool);
+  const Backbone backbone = tiny_backbone(pool);
   class Flat final : public Twice {
    public:
     Flat() : Twice(true, false, "flat") {}

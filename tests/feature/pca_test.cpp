@@ -12,7 +12,7 @@
 
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
-#include "tests/support/command.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {

@@ -85,7 +85,8 @@ TEST(Projection, DenseKindsEqualAPlainProduct) {
                                                  layer.gradient_length());
         const Samples samples = random_samples({1, 12, 0, 3}, layer, 5);
         Matrix<float> y(4, rows);
-        projection->project(samples.list, y);
+        Pool pool(1);
+        projection->project(samples.list, y, pool);
         std::vector<float> row(layer.gradient_length());
         for (size_t s = 0; s < 4; ++s) {
           const std::vector<double> m = plain_gradient(samples.list[s], layer);
@@ -128,7 +129,8 @@ TEST(Projection, FactoredEqualsItsOwnFormula) {
   const auto projection = Projection::make(options_for(ProjectionKind::factored, rows, 0), layer);
   const Samples samples = random_samples({1, 40, 0, 70, 2}, layer, 9);
   Matrix<float> y(5, rows);
-  projection->project(samples.list, y);
+  Pool pool(1);
+  projection->project(samples.list, y, pool);
   for (size_t s = 0; s < 5; ++s) {
     const std::vector<double> m = plain_gradient(samples.list[s], layer);
     for (size_t r = 0; r < rows; ++r) {
@@ -152,7 +154,8 @@ TEST(Projection, NoneIsTheGradient) {
     EXPECT_EQ(projection->rows(), layer.gradient_length());
     const Samples samples = random_samples({3, 1}, layer, 2);
     Matrix<float> y(2, layer.gradient_length());
-    projection->project(samples.list, y);
+    Pool pool(1);
+    projection->project(samples.list, y, pool);
     for (size_t s = 0; s < 2; ++s) {
       const std::vector<double> m = plain_gradient(samples.list[s], layer);
       for (size_t j = 0; j < m.size(); ++j) EXPECT_NEAR(y(s, j), m[j], 1e-5);
@@ -172,15 +175,15 @@ TEST(Projection, ASampleIsAlone) {
       options.precision = precision;
       const auto projection = Projection::make(std::move(options), layer);
       Matrix<float> all(150, projection->rows()), threaded(150, projection->rows());
-      projection->project(samples.list, all);
-      Pool pool(3);
+      Pool alone(1), pool(3);
+      projection->project(samples.list, all, alone);
       projection->project(samples.list, threaded, pool);
       EXPECT_EQ(std::memcmp(all.data(), threaded.data(), 150 * projection->rows() * sizeof(float)),
                 0)
           << to_string(kind);
       for (const size_t s : {0, 1, 17, 63, 64, 100, 149}) {
         Matrix<float> one(1, projection->rows()), three(3, projection->rows());
-        projection->project({&samples.list[s], 1}, one);
+        projection->project({&samples.list[s], 1}, one, alone);
         EXPECT_EQ(std::memcmp(one.data(), all.row(s), projection->rows() * sizeof(float)), 0)
             << to_string(kind) << " " << s;
         const std::vector<GradientFactors> group = {samples.list[5], samples.list[s],
@@ -231,7 +234,8 @@ TEST(Projection, PreservesInnerProducts) {
     constexpr size_t rows = 30000;
     const auto projection = Projection::make(options_for(kind, rows, 0), layer);
     Matrix<float> y(4, rows);
-    projection->project(samples.list, y);
+    Pool pool(1);
+    projection->project(samples.list, y, pool);
     for (size_t s = 0; s < 4; ++s)
       for (size_t t = 0; t <= s; ++t) {
         double exact = 0, found = 0;
@@ -252,7 +256,8 @@ TEST(Projection, SeedsAndPrefixes) {
     const auto projection =
         Projection::make(options_for(ProjectionKind::sign, rows, 0, seed), layer);
     Matrix<float> y(1, rows);
-    projection->project(samples.list, y);
+    Pool pool(1);
+    projection->project(samples.list, y, pool);
     return y;
   };
   EXPECT_NE(y_of(8, 1)(0, 0), y_of(8, 2)(0, 0));

@@ -92,7 +92,8 @@ TEST(Projection, OfTheMiniTransformersKlGradient) {
   const auto projection = Projection::make(std::move(options), {8, 8, true});
   const GradientFactors sample = {{b, 1, 8}, {a, 1, 8}};
   Matrix<float> y(1, 4);
-  projection->project({&sample, 1}, y);
+  Pool pool(1);
+  projection->project({&sample, 1}, y, pool);
   const double expected[] = {7.09051723e-06, 8.70909262e-06, -2.47106738e-05, 6.31972366e-06};
   for (size_t r = 0; r < 4; ++r) EXPECT_NEAR(y(0, r), expected[r], 1e-11);
   normalise({y.data(), 4});

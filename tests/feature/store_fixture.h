@@ -4,70 +4,30 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
 #include "fungi/feature/store_writer.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
 
 namespace fungi::test {
 
 namespace fs = std::filesystem;
 
-class Folder {
- public:
-  Folder() {
-    // In memory where there is such a place: these tests write thousands of flushed files.
-    const fs::path memory = "/dev/shm";
-    const bool usable = ::access(memory.c_str(), W_OK) == 0;
-    const fs::path parent = usable ? memory : fs::temp_directory_path();
-    std::string name = (parent / "fungi-store-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
+struct Folder : TemporaryFolder {
+  Folder() : TemporaryFolder(place_in_memory()) {}  // these tests write thousands of flushed files
 };
-
-inline std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-inline void write_file(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-// Every file below the folder with its bytes.
-inline std::map<std::string, std::string> snapshot(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = fs::relative(entry.path(), folder).string();
-    files[name] = entry.is_directory() ? "folder" : read_file(entry.path());
-  }
-  return files;
-}
 
 inline void expect_same_bytes(const fs::path& expected, const fs::path& found,
                               const std::string& what) {
-  const auto a = snapshot(expected), b = snapshot(found);
+  const auto a = contents(expected), b = contents(found);
   for (const auto& [name, bytes] : a) {
     ASSERT_TRUE(b.contains(name)) << what << ": " << name << " is missing";
     ASSERT_TRUE(b.at(name) == bytes) << what << ": " << name << " differs:\n" << b.at(name);
@@ -162,21 +122,5 @@ struct Extraction {
     totals = writer.finish();
   }
 };
-
-// The text of the Error that `action` throws; empty when it throws none.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-#define EXPECT_ERROR(part, ...)                                                         \
-  do {                                                                                  \
-    const std::string error_text = ::fungi::test::error_of([&] { __VA_ARGS__; });       \
-    EXPECT_NE(error_text.find(part), std::string::npos) << "the error: " << error_text; \
-  } while (false)
 
 }  // namespace fungi::test

@@ -15,7 +15,7 @@ TEST(StoreRefusal, OverwriteKeepsTheOldStoreUntilNothingCanBeRefused) {
   Extraction run;
   run(tmp / "train", example_samples(0, 20));
   run(tmp / "s", example_samples(0, 20));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   const StoreOptions overwrite{.shard_size = 1, .overwrite = true};
   {  // a run that ends while its state is being found
     StoreWriter writer(tmp / "s", example_spec(), overwrite);
@@ -23,20 +23,20 @@ TEST(StoreRefusal, OverwriteKeepsTheOldStoreUntilNothingCanBeRefused) {
     writer.put_state("kl-head", Matrix<float>(4, 4));
     EXPECT_EQ(writer.state("kl-head").rows(), 4u);
   }
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   {
     StoreWriter writer(tmp / "s", example_spec(), overwrite);
     std::vector<StoreSample> many(100001);
     for (size_t i = 0; i < many.size(); ++i) many[i].id = std::to_string(i);
     EXPECT_ERROR("at most 100000 are possible", writer.plan(many, {}));
   }
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   std::string bytes = read_file(tmp / "train/state/kl-head.npy");
   bytes.back() ^= 1;
   write_file(tmp / "train/state/kl-head.npy", bytes);
   EXPECT_ERROR("the file was changed",
                StoreWriter(tmp / "s", example_spec(), {.overwrite = true, .like = tmp / "train"}));
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreRefusal, ANewStoreThatWasRefusedIsNone) {
@@ -79,12 +79,12 @@ TEST(StoreRefusal, ADamagedManifestSaysWhatToDo) {
   for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2),
                                   std::string(R"({"format": "fungi feature store"})")}) {
     write_file(tmp / "s/manifest.json", text);
-    const auto before = snapshot(tmp / "s");
+    const auto before = contents(tmp / "s");
     EXPECT_ERROR("restore this file from a copy", Store::open(tmp / "s"));
     for (const bool overwrite : {false, true})
       EXPECT_ERROR("delete the whole folder yourself",
                    StoreWriter(tmp / "s", example_spec(), {.overwrite = overwrite}));
-    EXPECT_EQ(snapshot(tmp / "s"), before);
+    EXPECT_EQ(contents(tmp / "s"), before);
   }
 }
 
@@ -92,7 +92,7 @@ TEST(StoreRefusal, AShardThatIsMissingOrCutSaysThatRepeatingMendsIt) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 20));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   const std::string mend = "repeat the command that wrote the store";
   const auto read = [&] { Store::open(tmp / "s").load(); };
   for (const std::string name : {"kl-00001.npy", "embedding-00000.npy", "rows-00001.jsonl"})
@@ -103,7 +103,7 @@ TEST(StoreRefusal, AShardThatIsMissingOrCutSaysThatRepeatingMendsIt) {
         fs::resize_file(tmp / "s" / name, fs::file_size(tmp / "s" / name) - 5);
       EXPECT_ERROR(mend, read());
       run(tmp / "s", example_samples(0, 20));
-      EXPECT_EQ(snapshot(tmp / "s") == before, true) << name;
+      EXPECT_EQ(contents(tmp / "s") == before, true) << name;
     }
   fs::remove(tmp / "s/state/kl-head.npy");
   EXPECT_ERROR("the file is missing", Store::open(tmp / "s").state("kl-head"));

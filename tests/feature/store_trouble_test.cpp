@@ -93,7 +93,7 @@ void expect_limit_survived(rlim_t bytes) {
   ::waitpid(child, &status, 0);
   EXPECT_NE(std::string(text).find("File too large"), std::string::npos) << text;
   EXPECT_NE(std::string(text).find((tmp / "s").string()), std::string::npos) << text;
-  for (const auto& [name, bytes_there] : snapshot(tmp / "s")) {
+  for (const auto& [name, bytes_there] : contents(tmp / "s")) {
     EXPECT_FALSE(name.ends_with(".tmp")) << name;
   }
   Extraction again;
@@ -196,7 +196,7 @@ TEST(StoreTrouble, OtherSettingsAreRefusedByName) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 20));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   auto with = [&](const std::function<void(StoreSpec&)>& change) {
     StoreSpec spec = example_spec();
     change(spec);
@@ -217,7 +217,7 @@ TEST(StoreTrouble, OtherSettingsAreRefusedByName) {
   expect(with([](StoreSpec& s) { s.type = StoreType::float16; }), "'type' differs");
   expect(with([](StoreSpec& s) { s.blocks[1].width = 4; }), "'blocks.kl' differs");
   expect(with([](StoreSpec& s) { s.blocks.push_back({"dino", 3}); }), "'blocks.dino' differs");
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   // Another order of keys, another spelling of a number, another place of the model: the same
   // features.
   EXPECT_EQ(with([](StoreSpec& s) {
@@ -324,12 +324,12 @@ TEST(StoreTrouble, AStoreDoesNotFollowItself) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 10));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   for (const bool overwrite : {false, true})
     EXPECT_ERROR("cannot follow itself",
                  run(tmp / "s", example_samples(0, 10),
                      {.shard_size = 8, .overwrite = overwrite, .like = tmp / "s"}));
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreTrouble, ChangedStateIsFound) {

@@ -66,12 +66,12 @@ TEST(StoreUpdate, HalfAShardBeyondTheEndGoes) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 16));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   EXPECT_ERROR("killed", run(tmp / "s", example_samples(0, 24),
                              {.shard_size = 8, .on_step = killed_at("kl-00002.npy")}));
   ASSERT_TRUE(fs::exists(tmp / "s/embedding-00002.npy"));
   run(tmp / "s", example_samples(0, 16));
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreUpdate, AFailureOfAnotherContentDoesNotReplaceTheRecordedOne) {
@@ -80,7 +80,7 @@ TEST(StoreUpdate, AFailureOfAnotherContentDoesNotReplaceTheRecordedOne) {
   auto samples = with_keys(example_samples(0, 36), "100");
   run.fails = only({samples[3].id});
   run(tmp / "s", samples);
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   samples[3].key = "200";  // another file, broken as well
   EXPECT_ERROR("killed",
                run(tmp / "s", samples, {.shard_size = 8, .on_step = killed_at("commit.json")}));
@@ -88,7 +88,7 @@ TEST(StoreUpdate, AFailureOfAnotherContentDoesNotReplaceTheRecordedOne) {
   run(tmp / "s", samples);
   EXPECT_EQ(run.computed, 0u);
   EXPECT_TRUE(run.totals.complete);
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreUpdate, RetriesThatFailAgainDoNotPileUpFolders) {
@@ -118,13 +118,13 @@ TEST(StoreUpdate, ARewriteThatIsNotWantedAnyMoreGoes) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 60, 2));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   run.stop_after = 1;
   run(tmp / "s", example_samples(0, 60));
   ASSERT_TRUE(fs::exists(tmp / "s/update-1"));
   run.stop_after = size_t(-1);
   run(tmp / "s", example_samples(0, 60, 2));
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreUpdate, AnOlderRewriteGoesWithTheOneThatIsFinished) {

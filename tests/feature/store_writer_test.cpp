@@ -73,10 +73,10 @@ TEST(StoreWriter, RepeatedCommandComputesNothingAndChangesNothing) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 50));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   run(tmp / "s", example_samples(0, 50));
   EXPECT_EQ(run.computed, 0u);
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreWriter, GrownDataSetComputesOnlyWhatIsNewAndEqualsAFreshRun) {
@@ -98,7 +98,7 @@ TEST(StoreWriter, ShrunkenDataSetNeedsPrune) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 60));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   EXPECT_ERROR("--prune", run(tmp / "s", example_samples(0, 60, 2)));
   EXPECT_ERROR("ask for more", run(tmp / "s", example_samples(0, 60, 2),
                                    {.shard_size = 8, .prune_hint = "ask for more"}));
@@ -109,7 +109,7 @@ TEST(StoreWriter, ShrunkenDataSetNeedsPrune) {
     for (const StoreSample& sample : example_samples(1, 60, 2)) odd += !always_fails(sample.id);
     EXPECT_EQ(dry.dropped(), odd);
   }
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   run(tmp / "s", example_samples(0, 60, 2), {.shard_size = 8, .prune = true});
   EXPECT_EQ(run.computed, 0u);
   Extraction fresh;
@@ -150,12 +150,12 @@ TEST(StoreWriter,
   auto samples = example_samples(0, 30);
   for (StoreSample& sample : samples) sample.key = "100";
   run(tmp / "s", samples);
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   auto unknown = samples;
   for (StoreSample& sample : unknown) sample.key = "";
   run(tmp / "s", unknown);
   EXPECT_EQ(run.computed, 0u);
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   // Rows that move keep the key they were stored with.
   std::reverse(samples.begin(), samples.end());
   std::reverse(unknown.begin(), unknown.end());
@@ -216,7 +216,7 @@ TEST(StoreWriter, ShardDamagedByAPowerCutIsComputedAgain) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 60));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   fs::resize_file(tmp / "s" / "kl-00002.npy", 40);
   write_file(tmp / "s" / "rows-00004.jsonl", "");
   const fs::path cut = tmp / "s" / "rows-00006.jsonl";
@@ -224,7 +224,7 @@ TEST(StoreWriter, ShardDamagedByAPowerCutIsComputedAgain) {
   run(tmp / "s", example_samples(0, 60));
   EXPECT_GT(run.computed, 0u);
   EXPECT_LE(run.computed, 24u);
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
 }
 
 TEST(StoreWriter, ValuesThatAreNotFiniteAreFailures) {
@@ -325,16 +325,16 @@ TEST(StoreWriter, DryRunPlansButWritesNothing) {
   EXPECT_FALSE(fs::exists(tmp / "new"));
   Extraction run;
   run(tmp / "s", example_samples(0, 60, 2));
-  const auto before = snapshot(tmp / "s");
+  const auto before = contents(tmp / "s");
   StoreWriter writer(tmp / "s", example_spec(), {.shard_size = 8, .dry_run = true});
   writer.plan(example_samples(0, 60), kClasses);
   EXPECT_EQ(writer.finish().missing, 30u);
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   StoreWriter again(tmp / "s", example_spec(),
                     {.shard_size = 8, .overwrite = true, .dry_run = true});
   again.plan(example_samples(0, 60), kClasses);
   EXPECT_EQ(again.finish().missing, 60u);
-  EXPECT_EQ(snapshot(tmp / "s"), before);
+  EXPECT_EQ(contents(tmp / "s"), before);
   write_file(tmp / "file", "x");
   EXPECT_ERROR("expected a folder, found a file",
                StoreWriter(tmp / "file/s", example_spec(), {.dry_run = true}));

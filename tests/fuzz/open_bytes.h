@@ -3,43 +3,21 @@
 // data set tells, expect nothing but an Error.
 #pragma once
 
-#include <stdlib.h>
-
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
-
-// A folder of this process, in memory where the system has such a place.
-inline const std::filesystem::path& fuzz_folder() {
-  struct Folder {
-    std::filesystem::path path;
-    Folder() {
-      std::string name =
-          std::filesystem::exists("/dev/shm") ? "/dev/shm/fungi-fuzz-XXXXXX" : "fungi-fuzz-XXXXXX";
-      if (!::mkdtemp(name.data())) std::abort();
-      path = name;
-    }
-    ~Folder() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  };
-  static const Folder folder;
-  return folder.path;
-}
 
 // `read`: the samples' bytes, too.
 inline void open_bytes(const std::string& file, DatasetKind kind, bool read, const uint8_t* data,
                        size_t size) {
-  const std::filesystem::path path = fuzz_folder() / file;
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data), std::streamsize(size));
+  static const test::TemporaryFolder folder(test::place_in_memory());
+  const auto path = folder.write(file, {reinterpret_cast<const char*>(data), size});
   try {
     const auto dataset = open_dataset(path, {.kind = kind});
     for (size_t i = 0; i < dataset->size(); ++i) {

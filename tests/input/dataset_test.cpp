@@ -6,13 +6,15 @@
 #include <unistd.h>
 
 #include "fungi/base/error.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 using testing::golden_image;
-using testing::Scratch;
+using test::TemporaryFolder;
 
 std::vector<std::string> ids(const Dataset& data) {
   std::vector<std::string> out;
@@ -27,19 +29,14 @@ std::vector<int> labels(const Dataset& data) {
 }
 
 std::string open_error(const std::filesystem::path& path, const DatasetOptions& options = {}) {
-  try {
-    open_dataset(path, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { open_dataset(path, options); });
 }
 
 using Names = std::vector<std::string>;
 
 TEST(FolderDataset, OrderAndNumbersOfTorchvision) {
   const auto golden = testing::golden_json("input/folder.json");
-  const Scratch root;
+  const TemporaryFolder root;
   for (const std::string name : golden["tree"]) root.write(name, "x");
   for (const auto kind : {DatasetKind::automatic, DatasetKind::classes}) {
     const auto data = open_dataset(root.path(), {.kind = kind});
@@ -55,7 +52,7 @@ TEST(FolderDataset, OrderAndNumbersOfTorchvision) {
 }
 
 TEST(FolderDataset, FlatAndSingleFile) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("b.png", golden_image("rgb8.png"));
   root.write("a.jpg", golden_image("grey.jpg"));
   root.write("notes.md", "x");
@@ -79,7 +76,7 @@ TEST(FolderDataset, FlatAndSingleFile) {
 }
 
 TEST(FolderDataset, HiddenPicturesAreCounted) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {".a.jpg", "cat/._1.png", "cat/.DS_Store", ".git/2.jpg"})
     root.write(name, "x");
   EXPECT_NE(open_error(root.path()).find("2 hidden picture(s)"), std::string::npos);
@@ -91,7 +88,7 @@ TEST(FolderDataset, HiddenPicturesAreCounted) {
 }
 
 TEST(FolderDataset, SplitsTakenForClassesAreNoted) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"train/cat/1.jpg", "test/cat/2.jpg"}) root.write(name, "x");
   ASSERT_EQ(open_dataset(root.path())->notes().size(), 1u);
   EXPECT_NE(open_dataset(root.path())->notes()[0].find("look like splits"), std::string::npos);
@@ -101,7 +98,7 @@ TEST(FolderDataset, SplitsTakenForClassesAreNoted) {
 }
 
 TEST(FolderDataset, MixedFolderKeepsLooseImagesWithoutLabel) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"loose.jpg", "cat/1.jpg", "dog/1.jpg", "dog/old/2.jpg", ".git/x.jpg"})
     root.write(name, "x");
   const auto mixed = open_dataset(root.path());
@@ -125,7 +122,7 @@ TEST(FolderDataset, MixedFolderKeepsLooseImagesWithoutLabel) {
 
 // A store written into the data folder must not move the numbers of the classes.
 TEST(FolderDataset, FoldersWithoutImagesAreNoClasses) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"cat/1.jpg", "dog/deep/2.jpg", "a.store/rows-00000.jsonl",
                            "a.store/state/kl-head.npy", "cow/notes.txt"})
     root.write(name, "x");
@@ -139,7 +136,7 @@ TEST(FolderDataset, FoldersWithoutImagesAreNoClasses) {
 }
 
 TEST(FolderDataset, ImagesWinOverArchivesBesideThem) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("backup.tar", "x");
   root.write("train.bin", "x");
   EXPECT_THROW(open_dataset(root.path()), Error);  // taken for shards
@@ -148,7 +145,7 @@ TEST(FolderDataset, ImagesWinOverArchivesBesideThem) {
 }
 
 TEST(FolderDataset, SplitsAndGivenClasses) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"train/ant/1.jpg", "train/bee/1.jpg", "train/cow/1.jpg",
                            "test/cow/1.jpg", "test/bee/1.jpg"})
     root.write(name, "x");
@@ -164,14 +161,14 @@ TEST(FolderDataset, SplitsAndGivenClasses) {
 }
 
 TEST(FolderDataset, ASingleFileHasNoSplit) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("b.png", golden_image("rgb8.png"));
   EXPECT_NE(open_error(root.path() / "b.png", {.split = "train"}).find("no split 'train'"),
             std::string::npos);
 }
 
 TEST(FolderDataset, LinksAreFollowedButLoopsAreNot) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("a/1.jpg", "x");
   root.write("elsewhere.d/2.jpg", "x");
   std::filesystem::create_directory_symlink("..", root.path() / "a/up");
@@ -183,7 +180,7 @@ TEST(FolderDataset, LinksAreFollowedButLoopsAreNot) {
 }
 
 TEST(FolderDataset, SaysWhatItFound) {
-  const Scratch root;
+  const TemporaryFolder root;
   EXPECT_NE(open_error(root.path()).find("no files"), std::string::npos);
   root.write("a.txt", "x");
   root.write("deep/b.txt", "x");
@@ -196,7 +193,7 @@ TEST(FolderDataset, SaysWhatItFound) {
 }
 
 TEST(FolderDataset, UnreadableFolder) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("a/1.jpg", "x");
   const bool superuser = ::geteuid() == 0;  // may read everything: act as somebody else meanwhile
   std::filesystem::permissions(root.path(), std::filesystem::perms::none);
@@ -209,7 +206,7 @@ TEST(FolderDataset, UnreadableFolder) {
 }
 
 TEST(FolderDataset, BadFilesFailOneByOne) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("a.gif", "GIF89a");
   root.write("b.jpg", "");
   root.write("c.png", golden_image("rgb8.png"));
@@ -278,7 +275,7 @@ TEST(ListDataset, EveryDialect) {
        {}},
       {"names.jsonl", "{\"image\": \"a.jpg\", \"category\": \"x\"}", {"a.jpg"}, {0}, {"x"}},
   };
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("blob", golden_image("rgb8.png"));
   for (const ListCase& c : cases) {
     SCOPED_TRACE(c.name);
@@ -292,7 +289,7 @@ TEST(ListDataset, EveryDialect) {
 }
 
 TEST(ListDataset, KeysThatMayBeTheLabelAreNamed) {
-  const Scratch root;
+  const TemporaryFolder root;
   const auto notes = [&](const char* text) {
     root.write("rows.jsonl", text);
     return open_dataset(root.path() / "rows.jsonl")->notes();
@@ -305,7 +302,7 @@ TEST(ListDataset, KeysThatMayBeTheLabelAreNamed) {
 }
 
 TEST(ListDataset, ReadsBesideTheListAndKnowsGivenClasses) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("lists/train.csv", "../images/a.png,1\n");
   root.write("images/a.png", golden_image("rgb8.png"));
   const auto data = open_dataset(root.path() / "lists/train.csv");
@@ -319,7 +316,7 @@ TEST(ListDataset, ReadsBesideTheListAndKnowsGivenClasses) {
 }
 
 TEST(ListDataset, BadLists) {
-  const Scratch root;
+  const TemporaryFolder root;
   const auto error_of = [&](const char* name, const char* text) {
     root.write(name, text);
     return open_error(root.path() / name);
@@ -345,7 +342,7 @@ TEST(ListDataset, BadLists) {
 }
 
 TEST(ListDataset, UnknownColumnsAreNamed) {
-  const Scratch root;
+  const TemporaryFolder root;
   const auto expect_error = [&](const char* name, const char* text, Names parts) {
     root.write(name, text);
     const std::string error = open_error(root.path() / name);

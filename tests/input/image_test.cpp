@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "fungi/base/error.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
 #include "tests/support/data.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
@@ -150,7 +151,7 @@ TEST(Image, SaysWhatItFoundInstead) {
 
 // The bytes of the file are a hole: nothing is written, and nothing read.
 TEST(Image, RefusesFilesBeyondTheLimit) {
-  const testing::Scratch root;
+  const test::TemporaryFolder root;
   root.write("huge.jpg", "x");
   fs::resize_file(root.path() / "huge.jpg", kLargestFile + 1);
   try {

@@ -5,14 +5,15 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
 #include "tests/input/tar_writer.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 using testing::golden_image;
-using testing::Scratch;
+using test::TemporaryFolder;
 using testing::TarWriter;
 
 // "id=class" of each sample; no class: "id=".
@@ -29,7 +30,7 @@ std::vector<std::string> rows(const Dataset& data) {
 }
 
 std::vector<std::string> rows_of(const char* name, const std::string& text) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write(name, text);
   return rows(*open_dataset(root.path() / name));
 }
@@ -79,7 +80,7 @@ TEST(LabelKeys, TheFirstOfTheTextCountsInListsAndArchives) {
     SCOPED_TRACE(keys);
     const std::string object = std::string(R"({"file": "a.png", )") + keys + "}";
     EXPECT_EQ(rows_of("l.jsonl", object), (Rows{"a.png=" + std::string(label)}));
-    const Scratch root;
+    const TemporaryFolder root;
     {
       TarWriter tar(root.path() / "a.tar");
       tar.file("a.png", golden_image("rgb8.png"));

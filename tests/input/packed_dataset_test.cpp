@@ -7,14 +7,16 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::golden_image;
-using testing::Scratch;
+using test::TemporaryFolder;
 
 const fs::path kShards = fs::path(FUNGI_GOLDEN_DIR) / "input/shards";
 
@@ -74,7 +76,7 @@ TEST(TarDataset, FolderOfShards) {
 }
 
 TEST(TarDataset, BrokenShards) {
-  const Scratch root;
+  const TemporaryFolder root;
   const auto whole = read_file_bytes(kShards / "packed.tar.gz");
   root.write("cut.tar.gz", std::vector<uint8_t>(whole.begin(), whole.begin() + 1500));
   EXPECT_THROW(open_dataset(root.path() / "cut.tar.gz"), Error);
@@ -105,7 +107,7 @@ std::vector<uint8_t> cifar_records(std::vector<std::vector<uint8_t>> heads, uint
 }
 
 TEST(CifarDataset, TenAndHundred) {
-  const Scratch ten, hundred;
+  const TemporaryFolder ten, hundred;
   ten.write("data_batch_1.bin", cifar_records({{3}, {9}}, 1));
   ten.write("data_batch_2.bin", cifar_records({{0}}, 2));
   ten.write("test_batch.bin", cifar_records({{7}}, 3));
@@ -139,17 +141,12 @@ TEST(CifarDataset, TenAndHundred) {
 }
 
 std::string open_error(const fs::path& path, const DatasetOptions& options) {
-  try {
-    open_dataset(path, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { open_dataset(path, options); });
 }
 
 TEST(CifarDataset, GivenClassesAreTheirPlaces) {
   using Names = std::vector<std::string>;
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("data_batch_1.bin", cifar_records({{2}, {0}}, 1));
   const Names swapped = {"cat", "bird", "airplane"};
   const auto numbers = open_dataset(root.path(), {.class_names = swapped});  // no names known
@@ -169,7 +166,7 @@ TEST(CifarDataset, GivenClassesAreTheirPlaces) {
 }
 
 TEST(CifarDataset, ASingleFileHasNoSplit) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("test_batch.bin", cifar_records({{7}}, 3));
   EXPECT_NE(open_error(root.path() / "test_batch.bin", {.split = "train"}).find("no split 'train'"),
             std::string::npos);
@@ -190,7 +187,7 @@ void write_zipped(const fs::path& path, const std::vector<uint8_t>& bytes) {
 }
 
 TEST(IdxDataset, PlainAndZipped) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("train-images-idx3-ubyte", idx({4, 3, 5}, 60));
   root.write("train-labels-idx1-ubyte", idx({4}, 4));
   write_zipped(root.path() / "t10k-images-idx3-ubyte.gz", idx({2, 3, 5}, 30));
@@ -222,7 +219,7 @@ TEST(IdxDataset, FindsLabels) {
       {"f-images.gz", "f-labels"},
       {"g.idx3-ubyte", "g.idx1-ubyte"},
       {"digits", ""}};
-  const Scratch root;
+  const TemporaryFolder root;
   const auto write = [&](const std::string& name, const std::vector<uint8_t>& bytes) {
     if (name.ends_with(".gz"))
       write_zipped(root.path() / name, bytes);
@@ -252,7 +249,7 @@ TEST(IdxDataset, FindsLabels) {
 
 TEST(IdxDataset, OfAPlainAndAZippedCopyOneIsTaken) {
   for (const std::string name : {"x-idx3-ubyte", "x-images-idx3-ubyte"}) {
-    const Scratch root;
+    const TemporaryFolder root;
     root.write(name, idx({4, 3, 5}, 60));
     write_zipped(root.path() / (name + ".gz"), idx({4, 3, 5}, 60));
     const auto both = open_dataset(root.path());
@@ -265,7 +262,7 @@ TEST(IdxDataset, OfAPlainAndAZippedCopyOneIsTaken) {
 }
 
 TEST(IdxDataset, SplitsAndGivenClasses) {
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("train-images-idx3-ubyte", idx({4, 3, 5}, 60));
   root.write("train-labels-idx1-ubyte", idx({4}, 4));
   const fs::path file = root.path() / "train-images-idx3-ubyte";
@@ -275,7 +272,7 @@ TEST(IdxDataset, SplitsAndGivenClasses) {
 }
 
 TEST(IdxDataset, Broken) {
-  const Scratch root;
+  const TemporaryFolder root;
   const auto rejected = [&](const std::vector<uint8_t>& bytes) {
     root.write("x-images-idx3-ubyte", bytes);
     EXPECT_THROW(open_dataset(root.path() / "x-images-idx3-ubyte"), Error);

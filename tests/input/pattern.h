@@ -56,4 +56,8 @@ inline std::vector<float> golden_floats(const std::string& name) {
   return values;
 }
 
+inline std::vector<uint8_t> golden_image(const std::string& name) {
+  return read_file_bytes(std::filesystem::path(FUNGI_GOLDEN_DIR) / "input/images" / name);
+}
+
 }  // namespace fungi::testing

@@ -8,30 +8,23 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
 #include "tests/input/tar_writer.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::golden_image;
-using testing::Scratch;
+using test::TemporaryFolder;
 using testing::TarWriter;
-
-std::string read_error(const Dataset& data, size_t i) {
-  try {
-    data.read(i);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(TarLinks, HaveTheContentOfTheirTarget) {
   const auto png = golden_image("rgb8.png"), grey = golden_image("grey.jpg"),
              colour = golden_image("ycbcr_420.jpg");
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"links.tar", "links.tar.gz"}) {
     SCOPED_TRACE(name);
     {
@@ -69,7 +62,7 @@ TEST(TarLinks, HaveTheContentOfTheirTarget) {
 }
 
 TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (const char* name : {"links.tar", "links.tar.gz"}) {
     SCOPED_TRACE(name);
     {
@@ -84,7 +77,7 @@ TEST(TarLinks, ThatLeadNowhereFailOneByOne) {
     ASSERT_EQ(data->size(), 5u);
     const char* targets[] = {"'/data/outside.jpg'", "'gone.jpg'", "'2.jpg'", "'../3.jpg'"};
     for (size_t i = 0; i < 4; ++i) {
-      const std::string text = read_error(*data, i);
+      const std::string text = test::error_of([&] { data->read(i); });
       EXPECT_NE(text.find("link to " + std::string(targets[i])), std::string::npos) << text;
       EXPECT_EQ(data->stored_bytes(i), std::nullopt);
     }
@@ -106,7 +99,7 @@ TEST(TarNames, OfEveryCompression) {
       {".tgz", "gzip"},      {".TGZ", "gzip"},  {".tar.Z", "compress"}, {".TAR.GZ", "gzip"}};
   for (const auto& [ending, filter] : cases) {
     SCOPED_TRACE(ending);
-    const Scratch root;
+    const TemporaryFolder root;
     const auto file = root.path() / (std::string("a") + ending);
     TarWriter(file, filter).file("0.png", png);
     for (const auto& path : {file, root.path()}) {
@@ -119,7 +112,7 @@ TEST(TarNames, OfEveryCompression) {
 
 TEST(TarNames, AnImageIsToldByItsLastExtension) {
   const auto png = golden_image("rgb8.png");
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "photos.tar");
     for (const char* name : {"v1.0/IMG_2020.01.02.png", "v1.0/IMG_2020.01.03.png", "a.left.png",
@@ -145,7 +138,7 @@ TEST(TarNames, AnImageIsToldByItsLastExtension) {
 
 TEST(TarNames, FoldersAreClassesWhereNothingElseGivesLabels) {
   const auto png = golden_image("rgb8.png");
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "classes.tar"), one(root.path() / "one.tar");
     for (const char* name : {"./dog/1.png", "./cat/1.png", "./cat/old/2.png", "./loose.png"})
@@ -164,7 +157,7 @@ TEST(TarNames, FoldersAreClassesWhereNothingElseGivesLabels) {
 }
 
 TEST(TarNames, OneKeyForTwoImagesNamesBoth) {
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "same.tar");
     tar.file("same.jpg", golden_image("grey.jpg"));
@@ -191,7 +184,7 @@ void claim(std::vector<uint8_t>& tar, const std::string& size) {
 
 // A header alone says how large a member is; the bytes are a hole.
 TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "huge.tar");
     tar.file("huge.jpg", {});
@@ -207,7 +200,7 @@ TEST(TarLinks, AMemberBeyondTheLimitFailsAlone) {
              std::streamsize(bytes.size() - 512));
   const auto data = open_dataset(file);
   ASSERT_EQ(data->size(), 2u);
-  const std::string text = read_error(*data, 0);
+  const std::string text = test::error_of([&] { data->read(0); });
   EXPECT_NE(text.find("'huge.jpg' of 1073741825 bytes"), std::string::npos) << text;
   EXPECT_EQ(data->image(1).width, 23u);
 }
@@ -219,7 +212,7 @@ TEST(TarDataset, MemoryFollowsWhatIsThereNotWhatAHeaderSays) {
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_maxrss;  // KiB
   };
-  const Scratch root;
+  const TemporaryFolder root;
   {
     TarWriter tar(root.path() / "label.tar");
     tar.text("0.cls", "cat");

@@ -10,14 +10,15 @@
 
 #include "fungi/input/dataset.h"
 #include "fungi/input/tar_shard.h"
-#include "tests/input/scratch.h"
+#include "tests/input/pattern.h"
 #include "tests/input/tar_writer.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Scratch;
+using test::TemporaryFolder;
 using testing::TarWriter;
 
 std::vector<uint8_t> content(size_t shard, size_t member) {
@@ -26,7 +27,7 @@ std::vector<uint8_t> content(size_t shard, size_t member) {
   return bytes;
 }
 
-fs::path write_shard(const Scratch& root, size_t shard, size_t members) {
+fs::path write_shard(const TemporaryFolder& root, size_t shard, size_t members) {
   const fs::path file = root.path() / fmt::format("{:03}.tar.gz", shard);
   TarWriter tar(file);
   for (size_t m = 0; m < members; ++m)
@@ -40,7 +41,7 @@ size_t open_files() {
 }
 
 TEST(TarShards, AShardIsClosedBehindItsLastPicture) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (size_t s = 0; s < 4; ++s) write_shard(root, s, 3);
   const auto data = open_dataset(root.path());
   const size_t before = open_files();
@@ -55,7 +56,7 @@ TEST(TarShards, AShardIsClosedBehindItsLastPicture) {
 }
 
 TEST(TarShards, OnlyAFewAreOpenAtOnce) {
-  const Scratch root;
+  const TemporaryFolder root;
   for (size_t s = 0; s < 40; ++s) write_shard(root, s, 3);
   const auto data = open_dataset(root.path());
   const size_t before = open_files();
@@ -68,7 +69,7 @@ TEST(TarShards, OnlyAFewAreOpenAtOnce) {
 
 // Another run may have them: no picture is to be recorded as bad.
 TEST(TarShards, NoFileLeftToOpenIsNotTheArchivesFault) {
-  const Scratch root;
+  const TemporaryFolder root;
   write_shard(root, 0, 3);
   const auto data = open_dataset(root.path());
   rlimit before{};
@@ -96,7 +97,7 @@ class Shards : public ::testing::Test {
     EXPECT_EQ(shards_[s]->read(member(m)), content(s, m)) << s << ", " << m;
   }
 
-  const Scratch root_;
+  const TemporaryFolder root_;
   dataset::Holdings held_;
   std::vector<std::unique_ptr<dataset::Shard>> shards_;
 };

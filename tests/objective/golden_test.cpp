@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Oracle: torch autograd in f64 at the sizes of real runs (tests/golden/make_objective.py says how
 // inputs are drawn).
-#include <fstream>
-
 #include "fungi/objective/factory.h"
 #include "reference.h"
+#include "tests/support/golden.h"
 
 namespace fungi {
 namespace {
@@ -24,18 +23,9 @@ void add_head(const std::string& role, uint32_t seed, size_t width, std::vector<
   Head::draw(form, random, width, kWidth).save(role, state);
 }
 
-std::vector<float> golden(const std::string& name) {
-  std::ifstream file(std::string(FUNGI_GOLDEN_DIR "/objective/") + name + ".npy", std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_GT(bytes.size(), 128u) << name;
-  const size_t data = bytes.find('\n') + 1;  // the header ends with the first line break
-  std::vector<float> values((bytes.size() - data) / sizeof(float));
-  std::memcpy(values.data(), bytes.data() + data, values.size() * sizeof(float));
-  return values;
-}
-
 void check(const std::string& name, const Objective& objective, const Matrix<float>& e) {
-  const std::vector<float> expected = golden(name);
+  const std::vector<float> expected =
+      golden::load(FUNGI_GOLDEN_DIR "/objective/" + name + ".npy").floats();
   ASSERT_EQ(expected.size(), 1 + e.rows() * kWidth);
   Matrix<float> g(e.rows(), kWidth);
   const double loss = objective.loss_and_gradient({e, {}, nullptr}, {g, {}});

@@ -139,7 +139,7 @@ TEST(Report, IsOneSelfContainedPage) {
   const auto outcome = test::run_fungi("report " + train + " " + test + " -k 3 -o " + page_file +
                                        " --train-pictures " + data + " --test-pictures " + data);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const std::string page = test::read_text(page_file);
+  const std::string page = test::read_file(page_file);
   for (const char* section :
        {"Accuracy of every combination", "Gains and losses per class", "With few labels",
         "Neighbours, embedding beside gradients", "Similarity of the blocks",
@@ -175,7 +175,7 @@ TEST(Report, IsOneSelfContainedPage) {
       test::run_fungi("report " + train + " " + test + " -k 3 --memory 1kB -o " + streamed +
                       " --train-pictures " + data + " --test-pictures " + data);
   ASSERT_EQ(small.status, 0) << small.err;
-  EXPECT_TRUE(test::read_text(streamed) == page);
+  EXPECT_TRUE(test::read_file(streamed) == page);
 
   // Other pictures than those of the store, or only half of them.
   const auto others = test::run_fungi(
@@ -194,7 +194,7 @@ TEST(Report, IsOneSelfContainedPage) {
   const auto without = test::run_fungi("report " + train + " " + test + " -k 3 -o " + streamed +
                                        " --train-pictures " + damaged + " --test-pictures " + data);
   EXPECT_EQ(without.status, 0) << without.err;
-  EXPECT_NE(test::read_text(streamed).find("base64,\">"), std::string::npos);
+  EXPECT_NE(test::read_file(streamed).find("base64,\">"), std::string::npos);
 
   // Gradients of two different projections have no distance.
   const std::string other = test + "-other";

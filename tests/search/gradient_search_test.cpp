@@ -11,8 +11,8 @@
 #include "fungi/checkpoint/npy.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/search/knn.h"
-#include "tests/support/command.h"
 #include "tests/support/factor_store.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
@@ -191,7 +191,7 @@ TEST(GradientSearch, NamesTheRowThatIsNotFinite) {
       for (const float bad :
            {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         const auto path = stores.folder / side / file;
-        const std::string bytes = test::read_text(path);
+        const std::string bytes = test::read_file(path);
         Matrix<float> values = NpyFile::open(path).read();
         values(1, 2) = bad;
         write_npy(path, npy_array(values));

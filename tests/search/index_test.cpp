@@ -14,7 +14,7 @@
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/search/knn.h"
-#include "tests/support/command.h"
+#include "tests/support/folder.h"
 
 namespace fungi {
 namespace {
@@ -92,13 +92,7 @@ TEST_F(IndexTest, building_twice_gives_the_same_files) {
       Pool pool(threads);
       Index::build(rows, {.kind = kind}, pool).save(folder_ / std::to_string(threads));
     }
-    for (const auto& file : std::filesystem::directory_iterator(folder_ / "1")) {
-      const auto read = [](const std::filesystem::path& path) {
-        std::ifstream in(path, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
-      };
-      EXPECT_EQ(read(file.path()), read(folder_ / "3" / file.path().filename())) << file.path();
-    }
+    EXPECT_EQ(test::contents(folder_ / "1"), test::contents(folder_ / "3"));
     std::filesystem::remove_all(folder_);
   }
 }

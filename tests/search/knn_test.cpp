@@ -14,9 +14,12 @@
 #include <vector>
 
 #include "fungi/base/random.h"
+#include "tests/support/true_key.h"
 
 namespace fungi {
 namespace {
+
+using test::true_key;
 
 Matrix<float> gaussian(size_t rows, size_t cols, uint64_t seed, double mean = 0, double scale = 1) {
   Matrix<float> m(rows, cols);
@@ -24,18 +27,6 @@ Matrix<float> gaussian(size_t rows, size_t cols, uint64_t seed, double mean = 0,
   for (size_t i = 0; i < rows; ++i)
     for (size_t c = 0; c < cols; ++c) m(i, c) = float(mean + scale * random.normal(i * cols + c));
   return m;
-}
-
-// Sums in long double: independent of the order of operations in the library.
-long double true_key(Metric metric, size_t d, const float* x, const float* y) {
-  long double square = 0, product = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < d; ++i) {
-    const long double a = x[i], b = y[i];
-    square += (a - b) * (a - b), product += a * b, xx += a * a, yy += b * b;
-  }
-  if (metric == Metric::euclidean) return square;
-  if (metric == Metric::inner_product) return -product;
-  return xx * yy > 0 ? -product / std::sqrt(xx * yy) : 0;
 }
 
 void expect_brute_force(View<const float> database, View<const float> queries, size_t k,
@@ -69,6 +60,9 @@ bool same(const Neighbours& a, const Neighbours& b) {
 }
 
 const ScanKind kScans[] = {ScanKind::f32, ScanKind::bf16, ScanKind::bytes};
+const char* to_string(ScanKind kind) {
+  return kind == ScanKind::f32 ? "f32" : kind == ScanKind::bf16 ? "bf16" : "bytes";
+}
 const Metric kMetrics[] = {Metric::euclidean, Metric::inner_product, Metric::cosine};
 
 TEST(Knn, equals_brute_force_for_every_scan_and_metric) {

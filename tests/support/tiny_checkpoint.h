@@ -13,7 +13,8 @@
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
-#include "tests/support/command.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
 
 namespace fungi::test {
 
@@ -64,12 +65,7 @@ struct TinyCheckpoint {
 
   // What is said when it is refused; empty when it is not.
   std::string refusal(const StatedFacts& facts = {}) const {
-    try {
-      read(facts);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return error_of([&] { read(facts); });
   }
 };
 

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts that every dialect settles in the same way: the number of heads, the grid and the input
+// size, what the user stated; and what is impossible of them.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <tuple>
+
+#include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
+
+namespace fungi {
+namespace {
+
+size_t parse_size(const std::string& key, const std::string& value) {
+  try {
+    size_t used = 0;
+    const unsigned long n = std::stoul(value, &used);
+    if (used == value.size() && n > 0 && n <= 1u << 20) return n;
+  } catch (const std::exception&) {
+  }
+  fail(fmt::format("expected a whole number from 1 to {}, found '{}'", 1u << 20, value),
+       "--set " + key);
+}
+
+// "384" or "384x256", height first.
+std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names) {
+  const auto text = names.stated("size");
+  if (!text) return {};
+  const size_t x = text->find('x'), h = parse_size("size", text->substr(0, x));
+  return std::pair(h, x == std::string::npos ? h : parse_size("size", text->substr(x + 1)));
+}
+
+// The input size that config.json tells, in the words of timm or of Hugging Face.
+std::optional<std::pair<size_t, size_t>> config_input_size(const NameReader& names) {
+  using Pair = std::pair<const char*, const char*>;
+  for (const auto& [h, w] :
+       {Pair{"/pretrained_cfg/input_size/1", "/pretrained_cfg/input_size/2"},
+        Pair{"/image_size/0", "/image_size/1"}, Pair{"/image_size", "/image_size"},
+        Pair{"/vision_config/image_size", "/vision_config/image_size"}})
+    if (const auto height = names.config_size(h), width = names.config_size(w); height && width)
+      return std::pair(*height, *width);
+  return {};
+}
+
+std::optional<std::pair<size_t, size_t>> grid_of(
+    const std::optional<std::pair<size_t, size_t>>& size, const Architecture& a, size_t positions) {
+  if (!size || positions == 0 || a.patch_h == 0 || a.patch_w == 0 ||
+      size->first / a.patch_h * (size->second / a.patch_w) != positions)
+    return {};
+  return std::pair(size->first / a.patch_h, size->second / a.patch_w);
+}
+
+void apply_stated(const NameReader& names, Architecture& a) {
+  if (const auto size = stated_size(names)) {  // of images it is known already: set_grid()
+    if (a.input == InputKind::token_ids)
+      fail("a text has no input size", "--set size", "leave it out");
+    std::tie(a.input_h, a.input_w) = *size;
+  }
+  if (const auto v = names.stated("activation")) a.activation = parse_activation(*v);
+  if (const auto v = names.stated("pooling")) a.pooling = parse_pooling(*v);
+  if (const auto v = names.stated("norm_epsilon")) {
+    char* end = nullptr;
+    a.norm_epsilon = std::strtof(v->c_str(), &end);
+    if (*end != '\0' || !(a.norm_epsilon > 0 && a.norm_epsilon < 1))
+      fail(fmt::format("'{}' is not a small positive number", *v), "--set norm_epsilon");
+  }
+  a.head_dim = a.head_dim ? a.head_dim : a.width / std::max<size_t>(a.heads, 1);
+  if (!a.head) a.embedding_width = a.width;
+}
+
+void check(const NameReader& names, const Architecture& a) {
+  const std::string& place = names.checkpoint().path();
+  if (a.depth == 0 || a.width == 0 || a.heads == 0 || a.head_dim == 0 || a.mlp_hidden == 0)
+    fail(fmt::format("impossible sizes: width {}, depth {}, heads {}, mlp {}", a.width, a.depth,
+                     a.heads, a.mlp_hidden),
+         place, "see `fungi inspect`");
+  if (a.input != InputKind::token_ids) {
+    if (a.stored_grid_h == 0 || a.stored_grid_w == 0)
+      fail(fmt::format("a position table of {}x{} patches", a.stored_grid_h, a.stored_grid_w),
+           place, "the file is incomplete or of another architecture");
+    constexpr size_t most = 1u << 20;  // of each before their product is taken
+    if (a.patch_h == 0 || a.patch_w == 0 || a.stride_h == 0 || a.stride_w == 0 ||
+        a.input_h < a.patch_h || a.input_w < a.patch_w || a.input_h > most || a.input_w > most ||
+        a.tokens() > most)
+      fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
+                       a.patch_h, a.patch_w),
+           place, "choose another --set size=");
+    if (a.input == InputKind::image && (a.input_h % a.patch_h || a.input_w % a.patch_w))
+      fail(fmt::format("the input size {}x{} is not a multiple of the patch {}x{}", a.input_h,
+                       a.input_w, a.patch_h, a.patch_w),
+           place, "choose another --set size=");
+    if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
+        a.prefix_tokens == a.registers)
+      fail(fmt::format("the model has no class token to pool (no {})",
+                       printable(names.full("cls_token"))),
+           place, "is the file complete? Then state --set pooling=mean_patches");
+  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
+    fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
+         place, "--set pooling=first or mean_all");
+  }
+  if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
+    fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
+         "state it: --set norm_epsilon=1e-6");
+  if (!a.relative_buckets && a.attention_width() != a.width)
+    fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
+         place, "state the right number: --set heads=N");
+  if (a.rotary && a.head_dim % 4)
+    fail(fmt::format("rotary positions need a head width divisible by 4, not {}", a.head_dim),
+         place, "--set heads=N");
+}
+
+}  // namespace
+
+void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
+  if (const auto stated = names.stated("heads")) {
+    a.heads = parse_size("heads", *stated);
+    return;
+  }
+  for (const char* key : {"/num_attention_heads", "/vision_config/num_attention_heads",
+                          "/model_args/num_heads", "/num_heads"})
+    if (const auto n = names.config_size(key)) {
+      a.heads = *n;
+      return;
+    }
+  if (left_out && !names.checkpoint().config().empty()) {
+    a.heads = left_out;
+    return;
+  }
+  a.heads_assumed = true;
+  if (names.config_text("/architecture") == "vit_base_patch16_gap_224") a.heads = 16;  // I-JEPA's
+  // MoCo-v3's small ViT has twice as many heads as others of its width.
+  if (a.width == 384 && names.full("").find("base_encoder.") != std::string::npos) a.heads = 12;
+  for (const auto& [known, heads] :
+       {std::pair<size_t, size_t>{1152, 16}, {1280, 16}, {1408, 16}, {1664, 16}})
+    if (a.width == known) a.heads = heads;  // the huge and giant ViTs have wider heads than 64
+  if (a.heads == 0 && a.width % 64 == 0) a.heads = a.width / 64;
+  if (a.heads == 0)
+    fail(fmt::format("a width of {} does not tell the number of heads", a.width),
+         names.checkpoint().path(), "state it: --set heads=N");
+}
+
+bool stated_size_has(const NameReader& names, const Architecture& a, size_t positions) {
+  return grid_of(stated_size(names), a, positions).has_value();
+}
+
+bool config_size_has(const NameReader& names, const Architecture& a, size_t positions) {
+  return grid_of(config_input_size(names), a, positions).has_value();
+}
+
+bool is_square(size_t positions) {
+  const auto side = size_t(std::lround(std::sqrt(double(positions))));
+  return side > 0 && side * side == positions;
+}
+
+std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
+                                                   size_t positions) {
+  if (const auto grid = grid_of(config_input_size(names), a, positions)) return grid;
+  const auto side = size_t(std::lround(std::sqrt(double(positions))));
+  if (is_square(positions)) return std::pair(side, side);
+  return grid_of(stated_size(names), a, positions);
+}
+
+void set_grid(const NameReader& names, Architecture& a, size_t positions,
+              const std::string& token) {
+  const auto grid = find_grid(names, a, positions);
+  if (!grid) {
+    const bool one_more = !token.empty() && positions > 1 && find_grid(names, a, positions - 1);
+    fail(fmt::format("{} patch positions do not form a square{}", positions,
+                     one_more ? fmt::format(", but one less would: is the tensor {} missing?",
+                                            printable(names.full(token)))
+                              : ""),
+         names.checkpoint().path(),
+         fmt::format("{}state the input size that has so many patches of {}x{}: --set size=HxW",
+                     one_more ? "get the whole file; or, where it is whole, " : "", a.patch_h,
+                     a.patch_w));
+  }
+  std::tie(a.stored_grid_h, a.stored_grid_w) = *grid;
+  std::tie(a.input_h, a.input_w) =
+      stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));
+}
+
+void settle_facts(const NameReader& names, Architecture& a) {
+  apply_stated(names, a);
+  check(names, a);
+}
+
+}  // namespace fungi
