@@ -109,8 +109,7 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);
   settle_facts(names, a);
 
-  w.embedding(patch, v + "embeddings.class_embedding",
-              v + "embeddings.position_embedding.weight");
+  w.embedding(patch, v + "embeddings.class_embedding", v + "embeddings.position_embedding.weight");
   w.affine("norm_pre", v + "pre_layrnorm");  // spelled so in the files
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i),
@@ -141,11 +140,11 @@ const Dialect kClipNames{"OpenAI's CLIP",
                           "class_embedding", "ln_pre.weight"},
                          read_clip};
 
-const Dialect kHuggingfaceClipNames{"Hugging Face's CLIP",
-                                    {"encoder.layers.0.self_attn.q_proj.weight",
-                                     "embeddings.class_embedding",
-                                     "embeddings.patch_embedding.weight", "pre_layrnorm.weight"},
-                                    read_huggingface_clip,
-                                    "vision_model."};  // a lone tower has none in transformers 5
+const Dialect kHuggingfaceClipNames{
+    "Hugging Face's CLIP",
+    {"encoder.layers.0.self_attn.q_proj.weight", "embeddings.class_embedding",
+     "embeddings.patch_embedding.weight", "pre_layrnorm.weight"},
+    read_huggingface_clip,
+    "vision_model."};  // a lone tower has none in transformers 5
 
 }  // namespace fungi

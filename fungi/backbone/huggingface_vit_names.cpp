@@ -123,11 +123,10 @@ void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter
 
 }  // namespace
 
-const Dialect kHuggingfaceVitNames{"Hugging Face's ViT",
-                                   {"encoder.layer.0.attention.attention.query.weight",
-                                    "embeddings.cls_token",
-                                    "embeddings.patch_embeddings.projection.weight",
-                                    "embeddings.position_embeddings"},
-                                   read_huggingface_vit};
+const Dialect kHuggingfaceVitNames{
+    "Hugging Face's ViT",
+    {"encoder.layer.0.attention.attention.query.weight", "embeddings.cls_token",
+     "embeddings.patch_embeddings.projection.weight", "embeddings.position_embeddings"},
+    read_huggingface_vit};
 
 }  // namespace fungi

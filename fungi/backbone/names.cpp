@@ -86,9 +86,8 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
-      &kTimmNames, &kEvaNames,            &kTorchvisionNames, &kHuggingfaceClipNames,
-      &kClipNames, &kHuggingfaceVitNames, &kBertNames,        &kT5Names,
-      &kAugregNames};
+      &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames, &kClipNames,
+      &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames};
   return all;
 }
 

@@ -103,10 +103,10 @@ void refuse_unknown(const Checkpoint& checkpoint) {
   for (auto d = all.rbegin(); d != all.rend(); ++d)  // EVA before timm, most of whose names it has
     if (const std::string missing = missing_anchor(checkpoint, (**d).anchors, "", false);
         !missing.empty())
-      fail(fmt::format("the tensor is missing; the other names are nearly those of {}",
-                       (**d).whose),
-           fmt::format("{}: {}", checkpoint.path(), printable(missing)),
-           std::string("the file is incomplete or of another architecture. ") + hint);
+      fail(
+          fmt::format("the tensor is missing; the other names are nearly those of {}", (**d).whose),
+          fmt::format("{}: {}", checkpoint.path(), printable(missing)),
+          std::string("the file is incomplete or of another architecture. ") + hint);
   const auto& tensors = checkpoint.tensors();
   fail(fmt::format("none of the {} tensors belongs to an architecture known here{}", tensors.size(),
                    tensors.empty()

@@ -185,18 +185,17 @@ void read_t5(const NameReader& names, Architecture& a, RecipeWriter& w) {
 
 }  // namespace
 
-const Dialect kBertNames{"BERT",
-                         {"encoder.layer.0.attention.self.query.weight",
-                          "embeddings.word_embeddings.weight",
-                          "encoder.layer.0.attention.output.dense.weight",
-                          "embeddings.position_embeddings.weight"},
-                         read_bert};
+const Dialect kBertNames{
+    "BERT",
+    {"encoder.layer.0.attention.self.query.weight", "embeddings.word_embeddings.weight",
+     "encoder.layer.0.attention.output.dense.weight", "embeddings.position_embeddings.weight"},
+    read_bert};
 
-const Dialect kT5Names{"T5",
-                       {"encoder.block.0.layer.0.SelfAttention.q.weight",
-                        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-                        "encoder.block.0.layer.0.SelfAttention.k.weight",
-                        "encoder.final_layer_norm.weight"},
-                       read_t5};
+const Dialect kT5Names{
+    "T5",
+    {"encoder.block.0.layer.0.SelfAttention.q.weight",
+     "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+     "encoder.block.0.layer.0.SelfAttention.k.weight", "encoder.final_layer_norm.weight"},
+    read_t5};
 
 }  // namespace fungi

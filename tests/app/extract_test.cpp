@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fungi extract as a user runs it: resume after kill -9 to the last byte, grown folders, bad files,
 // mismatches, Ctrl-C.
+#include "tests/support/extract.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +11,6 @@
 
 #include "fungi/checkpoint/npy.h"
 #include "tests/support/command.h"
-#include "tests/support/extract.h"
 #include "tests/support/idx.h"
 #include "tests/support/kills.h"
 

@@ -146,11 +146,11 @@ TEST(StoreTrouble, NothingIsForgottenBeforeARefusal) {
   Folder tmp;
   Extraction run;
   run(tmp / "s", example_samples(0, 40));
-  const auto whole = snapshot(tmp / "s");
+  const auto whole = contents(tmp / "s");
   fs::rename(tmp / "s/kl-00001.npy", tmp / "away");
   EXPECT_ERROR("not among", run(tmp / "s", example_samples(1, 40)));
   fs::rename(tmp / "away", tmp / "s/kl-00001.npy");
-  EXPECT_EQ(snapshot(tmp / "s"), whole);
+  EXPECT_EQ(contents(tmp / "s"), whole);
 
   fs::rename(tmp / "s/kl-00001.npy", tmp / "away");
   {  // open() refuses a socket, whoever asks
@@ -163,7 +163,7 @@ TEST(StoreTrouble, NothingIsForgottenBeforeARefusal) {
   }
   EXPECT_ERROR("cannot be opened", run(tmp / "s", example_samples(0, 40)));
   fs::rename(tmp / "away", tmp / "s/kl-00001.npy");
-  EXPECT_EQ(snapshot(tmp / "s"), whole);
+  EXPECT_EQ(contents(tmp / "s"), whole);
 }
 
 TEST(StoreTrouble, PutMayBeTriedAgain) {

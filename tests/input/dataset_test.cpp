@@ -13,8 +13,8 @@
 namespace fungi {
 namespace {
 
-using testing::golden_image;
 using test::TemporaryFolder;
+using testing::golden_image;
 
 std::vector<std::string> ids(const Dataset& data) {
   std::vector<std::string> out;

@@ -12,8 +12,8 @@
 namespace fungi {
 namespace {
 
-using testing::golden_image;
 using test::TemporaryFolder;
+using testing::golden_image;
 using testing::TarWriter;
 
 // "id=class" of each sample; no class: "id=".

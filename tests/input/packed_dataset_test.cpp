@@ -15,8 +15,8 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::golden_image;
 using test::TemporaryFolder;
+using testing::golden_image;
 
 const fs::path kShards = fs::path(FUNGI_GOLDEN_DIR) / "input/shards";
 

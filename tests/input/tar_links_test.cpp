@@ -17,8 +17,8 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::golden_image;
 using test::TemporaryFolder;
+using testing::golden_image;
 using testing::TarWriter;
 
 TEST(TarLinks, HaveTheContentOfTheirTarget) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Oracle: torch autograd in f64 at the sizes of real runs (tests/golden/make_objective.py says how
 // inputs are drawn).
+#include "tests/support/golden.h"
+
 #include "fungi/objective/factory.h"
 #include "reference.h"
-#include "tests/support/golden.h"
 
 namespace fungi {
 namespace {

@@ -137,10 +137,10 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
     EXPECT_ERROR("", FeatureIndex::open(place));
     built.save(place);
     EXPECT_EQ(FeatureIndex::open(place).id(3), store.ids()[3]);
-    EXPECT_EQ(test::snapshot(place), test::snapshot(folder / "whole"));
+    EXPECT_EQ(test::contents(place), test::contents(folder / "whole"));
   }
   // One that was killed while it replaced another has cost that one nothing yet.
-  const auto whole = test::snapshot(folder / "whole");
+  const auto whole = test::contents(folder / "whole");
   fs::create_directories(folder / "whole/new/state");
   test::write_file(folder / "whole/unfinished", "");
   test::write_file(folder / "whole/new/links.npy.tmp", "half");
@@ -150,7 +150,7 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   EXPECT_ERROR("new/letter.txt", built.save(folder / "whole"));
   fs::remove(folder / "whole/new/letter.txt");
   built.save(folder / "whole");
-  EXPECT_EQ(test::snapshot(folder / "whole"), whole);
+  EXPECT_EQ(test::contents(folder / "whole"), whole);
   // A PCA looks much like the beginning of an index, but is something to keep.
   built.reduction().save(folder / "pca");
   EXPECT_ERROR("choose another folder", built.save(folder / "pca"));
