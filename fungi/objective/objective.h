@@ -109,8 +109,9 @@ class Objective {
 
   virtual std::vector<Parameter> parameters() const { return {}; }
 
-  // What the user should know about the preparation, one line each.
-  virtual std::vector<std::string> notes() const { return {}; }
+  // What the user should know about the preparation, one line each; read off the state, so that it
+  // is the same after restore(). `support_views`: of each support sample.
+  virtual std::vector<std::string> notes([[maybe_unused]] size_t support_views) const { return {}; }
 };
 
 // "simclr:temperature=0.07,negatives=256": every parameter, in the form that make_objective()
