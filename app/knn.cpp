@@ -55,7 +55,7 @@ int run(const Arguments& a) {
     const TrainTest pair =
         exact ? load_pair_labels(train_store, test_store, rows)
               : load_pair(train_store, test_store, features, a.features, pool, rows);
-    if (list.empty()) note_unknown_classes(pair.train.labels, pair.test.labels);
+    if (list.empty()) say_unknown_classes(pair.train.labels, pair.test.labels);
     size_t columns = pair.train.features.cols();
     KnnScore score;
     if (exact) {

@@ -38,7 +38,7 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
     std::vector<std::vector<std::string>> table;
     for (const std::string& features : a->features.combinations(train)) {
       const TrainTest pair = load_pair(train, test, features, raw, pool);
-      if (list.empty()) note_unknown_classes(pair.train.labels, pair.test.labels);
+      if (list.empty()) say_unknown_classes(pair.train.labels, pair.test.labels);
       std::optional<TrainTest> held;
       std::optional<LabelledRows> validation;
       if (!a->validation.empty()) {
