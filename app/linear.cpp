@@ -32,6 +32,7 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     Pool pool(a->features.threads.count());
     a->probe.pca = a->features.pca;
+    a->probe.class_names = train.classes();
     FeatureOptions raw = a->features;  // the probe fits its own PCA, without its validation rows
     raw.pca = 0;
     nlohmann::json list = nlohmann::json::array();

@@ -135,9 +135,10 @@ struct Job {
   double probe(const TrainTest& pair, const std::optional<TrainTest>& held, size_t shots) const {
     std::optional<LabelledRows> validation;
     if (held) validation = LabelledRows{held->test.features, held->test.labels};
-    const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels},
-                                                validation, {pair.test.features, pair.test.labels},
-                                                {.pca = facts.pca, .shots = shots}, pool);
+    const LinearProbeScore score =
+        linear_probe({pair.train.features, pair.train.labels}, validation,
+                     {pair.test.features, pair.test.labels},
+                     {.pca = facts.pca, .shots = shots, .class_names = pair.train.classes}, pool);
     return metric(score.accuracy, score.mean_per_class);
   }
 
@@ -160,9 +161,9 @@ struct Job {
     fill(result, [&](const std::string& setting, const std::string& features) {
       const size_t shots = setting == "5-shot" ? kShots : 0;
       if (table.protocol != Protocol::linear)
-        return neighbours(
-            load_pair(train, test, features, shrinking(facts.pca), pool,
-                      shots ? first_per_class(train.labels(), shots) : std::vector<size_t>{}));
+        return neighbours(load_pair(train, test, features, shrinking(facts.pca), pool,
+                                    shots ? first_per_class(train.labels(), shots, train.classes())
+                                          : std::vector<size_t>{}));
       std::optional<TrainTest> held;
       if (validation) held = load_pair(train, *validation, features, shrinking(0), pool);
       return probe(load_pair(train, test, features, shrinking(0), pool), held, shots);
