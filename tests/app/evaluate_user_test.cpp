@@ -73,6 +73,16 @@ TEST_F(EvaluateUser, ProbesAndNeighboursHaveTheSameWords) {
   EXPECT_EQ(few["columns"], 8);
 }
 
+TEST_F(EvaluateUser, TooManyShotsNameTheClass) {
+  for (const Outcome& o :
+       {run("knn", "--shots 4"), run("linear", "--shots 4 --validation " + at("test"))}) {
+    EXPECT_EQ(o.status, 1);
+    EXPECT_NE(o.err.find("expected at least 4 rows of each class, class 'x' has 3"),
+              std::string::npos)
+        << o.err;
+  }
+}
+
 TEST_F(EvaluateUser, RetrieveSaysWhichQueriesItLeavesOut) {
   const auto write = [&](const std::string& name, const std::vector<int64_t>& labels) {
     std::vector<test::MadeRow> rows;
