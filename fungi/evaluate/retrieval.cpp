@@ -56,6 +56,14 @@ class Scores {
   RetrievalScore score_;
 };
 
+RelevanceOf in_lists(const std::vector<Relevance>& relevance, size_t queries) {
+  if (relevance.size() != queries)
+    fail(fmt::format("expected ground truth for each of {} queries, found {}", queries,
+                     relevance.size()),
+         "ground truth", "");
+  return [&relevance](size_t query) { return relevance[query]; };
+}
+
 }  // namespace
 
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at) {
@@ -103,12 +111,7 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
 RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool) {
-  if (relevance.size() != queries.rows)
-    fail(fmt::format("expected ground truth for each of {} queries, found {}", queries.rows,
-                     relevance.size()),
-         "ground truth", "");
-  const RelevanceOf of = [&](size_t query) { return relevance[query]; };
-  return evaluate_retrieval(database, queries, of, options, pool);
+  return evaluate_retrieval(database, queries, in_lists(relevance, queries.rows), options, pool);
 }
 
 RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
@@ -130,6 +133,13 @@ RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const Fi
     });
   }
   return std::move(scores).mean();
+}
+
+RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
+                                  const std::vector<Relevance>& relevance,
+                                  const RetrievalOptions& options, Pool& pool) {
+  return evaluate_retrieval(database_rows, queries, fill, in_lists(relevance, queries), options,
+                            pool);
 }
 
 }  // namespace fungi

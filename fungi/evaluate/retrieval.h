@@ -69,5 +69,8 @@ using FillKeys = std::function<void(size_t first, View<double> keys)>;
 RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
                                   const RelevanceOf& relevance, const RetrievalOptions& options,
                                   Pool& pool);
+RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
+                                  const std::vector<Relevance>& relevance,
+                                  const RetrievalOptions& options, Pool& pool);
 
 }  // namespace fungi

@@ -151,7 +151,8 @@ TEST(Retrieval, refuses_bad_input) {
                Error);
   EXPECT_THROW(score_ranks({0, 3}, {5, 0}), Error);
   const FillKeys none = [](size_t, View<double>) {};
-  EXPECT_THROW(evaluate_retrieval(0, 1, none, {{}}, {}, pool), Error);
+  EXPECT_THROW(evaluate_retrieval(0, 1, none, std::vector<Relevance>(1), {}, pool), Error);
+  EXPECT_THROW(evaluate_retrieval(3, 1, none, std::vector<Relevance>(2), {}, pool), Error);
 }
 
 TEST(Retrieval, keys_do_not_depend_on_blocks) {  // more rows than are compared at once
