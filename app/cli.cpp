@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/projection.h"
@@ -136,6 +137,13 @@ std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   if (std::find(given.begin(), given.end(), "none") != given.end())
     throw CLI::ValidationError("--objectives",
                                "'none' stands beside others: give it alone, or leave it out");
+  std::set<std::string> names;
+  for (const std::string& text : given)
+    if (const std::string name = text.substr(0, text.find(':')); !names.insert(name).second)
+      throw CLI::ValidationError(
+          "--objectives",
+          fmt::format("'{0}' is given twice: leave one out, or give it a name of its own, {0}_b",
+                      name));
   return given;
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "fungi/feature/feature_rows.h"
 #include "fungi/search/feature_index.h"
@@ -133,15 +132,9 @@ TrainTest load_pair_labels(const Store& train, const Store& test,
   return pair;
 }
 
-void note_unknown_classes(std::span<const int64_t> train, std::span<const int64_t> test) {
-  const std::set<int64_t> known(train.begin(), train.end());
-  std::set<int64_t> unknown;
-  size_t rows = 0;
-  for (int64_t label : test)
-    if (!known.count(label)) unknown.insert(label), ++rows;
-  if (rows > 0)
-    say("note: {} of {} test rows are of {} classes without training rows: they count as errors\n",
-        rows, test.size(), unknown.size());
+void say_unknown_classes(Labels train, Labels test) {
+  if (const std::string note = note_unknown_classes(train, test); !note.empty())
+    say("note: {}\n", note);
 }
 
 void print_table(const std::vector<std::string>& head,

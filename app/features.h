@@ -69,7 +69,7 @@ RankedRows load_ranked(const Store& database, const Store& queries, const std::s
                        const RevisitedRows& chosen, const FeatureOptions& options, Pool& pool);
 
 // A note on stderr when test rows are of classes that the training rows lack: they count as errors.
-void note_unknown_classes(std::span<const int64_t> train, std::span<const int64_t> test);
+void say_unknown_classes(Labels train, Labels test);
 
 // Error unless rows of these features ("embedding+kl") can be compared; whole gradients are not
 // projected.

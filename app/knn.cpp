@@ -23,9 +23,11 @@ struct Arguments {
 
 // Rows of the training set that a few-shot run keeps: the first of each class, or a stratified draw
 // of shots × classes.
-std::vector<size_t> few_shot_rows(const Arguments& a, Labels labels) {
-  if (a.sampling == "first") return first_per_class(labels, a.shots);
-  std::vector<size_t> rows = stratified_split(labels, a.shots * classes_of(labels).count()).first;
+std::vector<size_t> few_shot_rows(const Arguments& a, const Store& train) {
+  const std::vector<int64_t>& labels = train.labels();
+  if (a.sampling == "first") return first_per_class(labels, a.shots, train.classes());
+  const size_t drawn = a.shots * classes_of(labels).count();
+  std::vector<size_t> rows = stratified_split(labels, drawn, 42, train.classes()).first;
   std::sort(rows.begin(), rows.end());
   return rows;
 }
@@ -43,7 +45,7 @@ int run(const Arguments& a) {
   std::vector<std::vector<std::string>> table;
   std::vector<size_t> rows;  // of the training store; empty: all
   require_labels(train_store);
-  if (a.shots) rows = few_shot_rows(a, train_store.labels());
+  if (a.shots) rows = few_shot_rows(a, train_store);
   const size_t k = a.voters.among(a.shots ? rows.size() : train_store.rows());
   const ClassifyOptions options{.k = k,
                                 .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
@@ -55,7 +57,7 @@ int run(const Arguments& a) {
     const TrainTest pair =
         exact ? load_pair_labels(train_store, test_store, rows)
               : load_pair(train_store, test_store, features, a.features, pool, rows);
-    if (list.empty()) note_unknown_classes(pair.train.labels, pair.test.labels);
+    if (list.empty()) say_unknown_classes(pair.train.labels, pair.test.labels);
     size_t columns = pair.train.features.cols();
     KnnScore score;
     if (exact) {

@@ -32,13 +32,14 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
     const Store train = Store::open(a->train), test = Store::open(a->test);
     Pool pool(a->features.threads.count());
     a->probe.pca = a->features.pca;
+    a->probe.class_names = train.classes();
     FeatureOptions raw = a->features;  // the probe fits its own PCA, without its validation rows
     raw.pca = 0;
     nlohmann::json list = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
     for (const std::string& features : a->features.combinations(train)) {
       const TrainTest pair = load_pair(train, test, features, raw, pool);
-      if (list.empty()) note_unknown_classes(pair.train.labels, pair.test.labels);
+      if (list.empty()) say_unknown_classes(pair.train.labels, pair.test.labels);
       std::optional<TrainTest> held;
       std::optional<LabelledRows> validation;
       if (!a->validation.empty()) {

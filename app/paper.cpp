@@ -147,12 +147,6 @@ const PaperData& paper_data(const std::string& key) {
 }
 
 const std::vector<PaperBackbone>& paper_backbones() {
-  static const std::string torchvision =
-      "the preset paper takes the LayerNorm's output for the layer's input, as the paper did; the "
-      "others its true input (docs/numerics.md)";
-  static const std::string clip =
-      "the preset paper runs it with GELU, as the paper did; the others with QuickGELU, as it was "
-      "trained (docs/numerics.md)";
   static const std::vector<std::string> in1k{"augreg_in1k", "i1k-300ep"},
       in21k{"augreg_in21k", "i21k-300ep"}, tuned{"_ft_", "imagenet2012"};
   static const std::vector<PaperBackbone> list{
@@ -181,15 +175,13 @@ const std::vector<PaperBackbone>& paper_backbones() {
        .file = "vit_b_16-c867db91.pth",
        .dialect = "torchvision",
        .width = 768,
-       .patch = 16,
-       .note = torchvision},
+       .patch = 16},
       {.key = "deit-b32",
        .title = "DeIT ViT-B/32 (torchvision)",
        .file = "vit_b_32-d86f8d99.pth",
        .dialect = "torchvision",
        .width = 768,
-       .patch = 32,
-       .note = torchvision},
+       .patch = 32},
       {.key = "mocov3-b16",
        .title = "MoCo-v3 ViT-B/16",
        .file = "vit-b-300ep.pth.tar",
@@ -249,16 +241,14 @@ const std::vector<PaperBackbone>& paper_backbones() {
        .family = "clip",
        .width = 768,
        .patch = 16,
-       .facts = {{"activation", "quick_gelu"}},
-       .note = clip},
+       .facts = {{"activation", "quick_gelu"}}},
       {.key = "clip-l14",
        .title = "CLIP ViT-L/14",
        .file = "vit_large_patch14_clip_224.openai",
        .family = "clip",
        .width = 1024,
        .patch = 14,
-       .facts = {{"activation", "quick_gelu"}},
-       .note = clip},
+       .facts = {{"activation", "quick_gelu"}}},
       {.key = "deit3-b16",
        .title = "DeiT-III ViT-B/16",
        .file = "deit3_base_patch16_224.fb_in1k",

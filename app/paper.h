@@ -54,7 +54,6 @@ struct PaperBackbone {
   std::vector<std::string> named, not_named;
   StatedFacts facts;  // the experiments' input size; what its published files may not tell
   size_t pca = 512;
-  std::string note;  // why our numbers may differ
 };
 const std::vector<PaperBackbone>& paper_backbones();
 const PaperBackbone& paper_backbone(const std::string& key);

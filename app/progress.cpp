@@ -2,7 +2,9 @@
 #include "app/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "app/cli.h"
@@ -36,10 +38,21 @@ void Progress::watch(const std::atomic<bool>& stop) {
   while (!stop.load())
     if (end_.wait_for(lock, std::chrono::milliseconds(50), [this] { return over_; })) return;
   if (over_) return;
-  say("{}{}: finishing the samples at hand{}; Ctrl-C again stops at once\n",
-      drawn_ ? "\r\033[K" : "", label_,
-      total_ ? fmt::format(" ({} of {} samples done)", done_, total_) : "");
+  if (drawn_) draw("");
+  say("{}{}: finishing the samples at hand{}; Ctrl-C again stops at once\n", drawn_ ? "\r" : "",
+      label_, total_ ? fmt::format(" ({} of {} samples done)", done_, total_) : "");
   drawn_ = false;
+}
+
+// Over the line before, whose rest is blanked: TERM=dumb knows no command for that. A line that the
+// terminal would break could not be drawn over.
+void Progress::draw(std::string line) {
+  winsize window{};
+  if (::ioctl(2, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+    line.resize(std::min<size_t>(line.size(), window.ws_col - 1u));
+  say("\r{:<{}}", line, width_);
+  width_ = line.size();
+  drawn_ = true;
 }
 
 void Progress::update(size_t done, size_t total, size_t failed) {
@@ -51,10 +64,9 @@ void Progress::update(size_t done, size_t total, size_t failed) {
   const double seconds = std::chrono::duration<double>(now - start_).count(),
                rate = seconds > 0 ? double(done) / seconds : 0;
   const std::string left = rate > 0 ? human_seconds(double(total - done) / rate) : "?";
-  say("\r{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}\033[K", label_, done, total,
-      100.0 * double(done) / double(total ? total : 1), rate, left,
-      failed ? fmt::format(", {} failed", failed) : "");
-  drawn_ = true;
+  draw(fmt::format("{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}", label_, done, total,
+                   100.0 * double(done) / double(total ? total : 1), rate, left,
+                   failed ? fmt::format(", {} failed", failed) : ""));
 }
 
 }  // namespace fungi::app

@@ -23,10 +23,12 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void watch(const std::atomic<bool>& stop);
+  void draw(std::string line);
 
   const std::string label_;
   const bool shown_;
   bool drawn_ = false, over_ = false;
+  size_t width_ = 0;  // of the line that stands there
   size_t done_ = 0, total_ = 0;
   Clock::time_point start_ = Clock::now(), last_{};
   std::mutex mutex_;

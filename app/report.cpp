@@ -52,7 +52,9 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
     Pool pool(a->threads.count());
-    note_unknown_classes(train.labels(), align_labels(train.classes(), test));
+    for (const std::string& note :
+         report_notes(train, test, train_pictures.get(), test_pictures.get()))
+      say("note: {}\n", shown(note));
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
     AtomicFile file(out);

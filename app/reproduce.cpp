@@ -54,6 +54,21 @@ const PaperTable& table_named(const std::string& name) {
   fail(fmt::format("there is no table '{}'", name), "reproduce", "choose one of: " + names);
 }
 
+// Where the paper's experiments and the model as it was published part; asked of the model that was
+// opened, since --use may give any file for a backbone of the paper.
+std::vector<const char*> differences(const Backbone& backbone) {
+  std::vector<const char*> notes;
+  if (backbone.options().mha_input_as_activation)
+    notes.push_back(
+        "the preset paper takes the LayerNorm's output for the layer's input, as the paper did; "
+        "the others its true input (docs/numerics.md)");
+  if (backbone.architecture().family == "clip")
+    notes.push_back(
+        "the preset paper runs it with GELU, as the paper did; the others with QuickGELU, as it "
+        "was trained (docs/numerics.md)");
+  return notes;
+}
+
 using Results =
     std::map<std::pair<std::string, std::string>, RunResult>;  // by backbone and data set
 
@@ -80,7 +95,8 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
             findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}",
                                                  path.string(), found_one.width, found_one.patch_h,
                                                  facts.title, facts.width, facts.patch));
-          if (!facts.note.empty()) findings.notes.push_back(fmt::format("{}: {}", key, facts.note));
+          for (const char* note : differences(*backbone))
+            findings.notes.push_back(fmt::format("{}: {}", key, note));
         }
         results[{key, data}] =
             run_pair(table, facts, *backbone, paper_data(data), found, a.run, pool);

@@ -24,6 +24,23 @@ namespace fs = std::filesystem;
 
 constexpr size_t kShots = 5, kNeighbours = 20;  // of the paper, in every table
 
+// Errors advise what other verbs can do about them; this one has none of their options, and its
+// numbers of neighbours and shots are the paper's. `folder` holds what was computed.
+Error with_own_hint(const Error& e, const fs::path& folder) {
+  const auto advises = [&](const char* what) { return e.hint().find(what) != std::string::npos; };
+  if (e.place() == "k" || e.place() == "shots")
+    return Error(e.message(), e.place(), "the table asks for so many: it takes more pictures");
+  if (advises("--validation"))
+    return Error(e.message(), e.place(), "add a folder val to the data set, or more pictures");
+  if (advises("--kind"))
+    return Error(e.message(), e.place(),
+                 "give every picture a class folder, and delete " + folder.string());
+  if (advises("--prune") || advises("--overwrite"))
+    return Error(e.message(), e.place(),
+                 fmt::format("delete {}, or choose another --work", folder.string()));
+  return e;
+}
+
 struct Job {
   const PaperTable& table;
   const PaperBackbone& facts;
@@ -34,15 +51,28 @@ struct Job {
   Pool& pool;
   std::vector<std::string> notes = {};
 
+  // Of the stores: "train", "test", ...
+  fs::path folder() const {
+    return fs::path(options.work) / facts.key / data.key /
+           fmt::format("{}", fmt::join(objectives_of(table), "-"));
+  }
+
   Store extract(const fs::path& pictures, const std::string& split, const std::string& name,
                 const fs::path& like = {}) {
-    const std::vector<std::string> objectives = objectives_of(table);
-    const fs::path folder = fs::path(options.work) / facts.key / data.key /
-                            fmt::format("{}", fmt::join(objectives, "-")) / name;
+    // What depends on the training store goes with it.
+    try {
+      return extract_to(folder() / name, pictures, split, name, like);
+    } catch (const Error& e) {
+      throw with_own_hint(e, like.empty() ? folder() : folder() / name);
+    }
+  }
+
+  Store extract_to(const fs::path& folder, const fs::path& pictures, const std::string& split,
+                   const std::string& name, const fs::path& like) {
     store::guarded([&] { fs::create_directories(folder.parent_path()); });
     const auto dataset = open_dataset(pictures, {.split = split});
     ExtractorOptions o;
-    o.objectives = objectives;
+    o.objectives = objectives_of(table);
     o.preset = options.preset;
     o.seed = options.seed;
     Extractor extractor(backbone, std::move(o), pool);
@@ -81,7 +111,7 @@ struct Job {
       try {
         result.percent[{setting, features}] = compute(setting, features);
       } catch (const Error& e) {
-        result.reasons[{setting, features}] = e.what();
+        result.reasons[{setting, features}] = with_own_hint(e, folder()).what();
       }
     }
   }
@@ -105,9 +135,10 @@ struct Job {
   double probe(const TrainTest& pair, const std::optional<TrainTest>& held, size_t shots) const {
     std::optional<LabelledRows> validation;
     if (held) validation = LabelledRows{held->test.features, held->test.labels};
-    const LinearProbeScore score = linear_probe({pair.train.features, pair.train.labels},
-                                                validation, {pair.test.features, pair.test.labels},
-                                                {.pca = facts.pca, .shots = shots}, pool);
+    const LinearProbeScore score =
+        linear_probe({pair.train.features, pair.train.labels}, validation,
+                     {pair.test.features, pair.test.labels},
+                     {.pca = facts.pca, .shots = shots, .class_names = pair.train.classes}, pool);
     return metric(score.accuracy, score.mean_per_class);
   }
 
@@ -130,9 +161,9 @@ struct Job {
     fill(result, [&](const std::string& setting, const std::string& features) {
       const size_t shots = setting == "5-shot" ? kShots : 0;
       if (table.protocol != Protocol::linear)
-        return neighbours(
-            load_pair(train, test, features, shrinking(facts.pca), pool,
-                      shots ? first_per_class(train.labels(), shots) : std::vector<size_t>{}));
+        return neighbours(load_pair(train, test, features, shrinking(facts.pca), pool,
+                                    shots ? first_per_class(train.labels(), shots, train.classes())
+                                          : std::vector<size_t>{}));
       std::optional<TrainTest> held;
       if (validation) held = load_pair(train, *validation, features, shrinking(0), pool);
       return probe(load_pair(train, test, features, shrinking(0), pool), held, shots);

@@ -46,15 +46,20 @@ std::vector<size_t> approximate_mode(const std::vector<size_t>& counts, size_t d
   return taken;
 }
 
+std::string shown(int64_t label, const ClassNames& names) {
+  return size_t(label) < names.size() ? fmt::format("'{}'", names[size_t(label)])
+                                      : std::to_string(label);
+}
+
 }  // namespace
 
-std::vector<size_t> first_per_class(Labels labels, size_t shots) {
+std::vector<size_t> first_per_class(Labels labels, size_t shots, const ClassNames& names) {
   const Classes classes = classes_of(labels);
   if (shots == 0) fail("expected at least one row per class, found 0", "shots", "");
   for (size_t c = 0; c < classes.count(); ++c)
     if (classes.sizes[c] < shots)
       fail(fmt::format("expected at least {} rows of each class, class {} has {}", shots,
-                       classes.labels[c], classes.sizes[c]),
+                       shown(classes.labels[c], names), classes.sizes[c]),
            "shots", "use fewer shots");
   std::vector<size_t> seen(classes.count(), 0), rows;
   for (size_t i = 0; i < labels.size(); ++i)
@@ -62,13 +67,14 @@ std::vector<size_t> first_per_class(Labels labels, size_t shots) {
   return rows;
 }
 
-Split stratified_split(Labels labels, size_t first_rows, uint32_t seed) {
+Split stratified_split(Labels labels, size_t first_rows, uint32_t seed, const ClassNames& names) {
   const Classes classes = classes_of(labels);
   const size_t n = labels.size(), count = classes.count();
   const size_t second_rows = n - std::min(first_rows, n);
   for (size_t c = 0; c < count; ++c)
     if (classes.sizes[c] < 2)
-      fail(fmt::format("expected at least 2 rows of each class, class {} has 1", classes.labels[c]),
+      fail(fmt::format("expected at least 2 rows of each class, class {} has 1",
+                       shown(classes.labels[c], names)),
            "stratified split", "leave the class out");
   if (first_rows < count || second_rows < count)
     fail(fmt::format("expected at least {} rows (one per class) on both sides, found {} and {}",
@@ -94,12 +100,12 @@ Split stratified_split(Labels labels, size_t first_rows, uint32_t seed) {
   return split;
 }
 
-Split stratified_fraction(Labels labels, double fraction, uint32_t seed) {
+Split stratified_fraction(Labels labels, double fraction, uint32_t seed, const ClassNames& names) {
   if (!(fraction > 0 && fraction < 1))
     fail(fmt::format("expected a fraction between 0 and 1, found {}", fraction), "stratified split",
          "");
   Split split =
-      stratified_split(labels, size_t(std::floor(fraction * double(labels.size()))), seed);
+      stratified_split(labels, size_t(std::floor(fraction * double(labels.size()))), seed, names);
   std::sort(split.first.begin(), split.first.end());
   std::sort(split.second.begin(), split.second.end());
   return split;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fungi/base/error.h"
 #include "fungi/base/json.h"
@@ -131,6 +132,17 @@ Json parse(std::string_view text, const std::string& place) {
   return json;
 }
 
+// What evaluate_retrieval() refuses by number, too, in the words of the file.
+void require_one_side(const Relevance& relevance, const std::vector<std::string>& rows,
+                      const std::string& query, const std::string& place) {
+  const std::unordered_set<uint32_t> right(relevance.positive.begin(), relevance.positive.end());
+  for (const uint32_t row : relevance.junk)
+    if (right.contains(row))
+      fail(fmt::format("expected an image to be positive or junk, '{}' of the query '{}' is both",
+                       rows[row], query),
+           place, "name it in one of the two lists");
+}
+
 std::string stem(const std::string& id) { return std::filesystem::path(id).stem().string(); }
 
 }  // namespace
@@ -180,6 +192,7 @@ std::vector<Relevance> relevance_of(const RevisitedTruth& truth, Difficulty diff
     };
     add(difficulty == Difficulty::hard ? r.junk : r.positive, record.easy);
     add(difficulty == Difficulty::easy ? r.junk : r.positive, record.hard);
+    require_one_side(r, truth.database, truth.queries[out.size()], "ground truth");
     out.push_back(std::move(r));
   }
   return out;
@@ -274,8 +287,10 @@ std::vector<Relevance> resolve(const RelevanceList& list, const std::vector<std:
   std::vector<Relevance> out(query_ids.size());
   const std::vector<uint32_t> queries = Finder(query_ids, place).different_rows(list.queries);
   const Finder database(database_ids, place);
-  for (size_t i = 0; i < queries.size(); ++i)
+  for (size_t i = 0; i < queries.size(); ++i) {
     out[queries[i]] = {database.rows(list.positive[i]), database.rows(list.junk[i])};
+    require_one_side(out[queries[i]], database_ids, list.queries[i], place);
+  }
   return out;
 }
 

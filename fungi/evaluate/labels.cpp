@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "fungi/base/error.h"
 
@@ -33,6 +34,18 @@ void check_label_count(Labels labels, size_t rows, const char* place) {
   if (labels.size() != rows)
     fail(fmt::format("expected one label for each of {} rows, found {}", rows, labels.size()),
          place, "");
+}
+
+std::string note_unknown_classes(Labels train, Labels test) {
+  const std::set<int64_t> known(train.begin(), train.end());
+  std::set<int64_t> unknown;
+  size_t rows = 0;
+  for (const int64_t label : test)
+    if (!known.contains(label)) unknown.insert(label), ++rows;
+  if (rows == 0) return "";
+  return fmt::format(
+      "{} of {} test rows are of {} classes without training rows: they count as errors", rows,
+      test.size(), unknown.size());
 }
 
 std::vector<int64_t> gather(Labels labels, const std::vector<size_t>& rows) {

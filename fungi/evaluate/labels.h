@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fungi/base/matrix.h"
@@ -26,6 +27,10 @@ Classes classes_of(Labels labels, const char* place = "labels");
 
 // Error unless there is one label per row.
 void check_label_count(Labels labels, size_t rows, const char* place = "labels");
+
+// "6 of 26 test rows are of 1 classes without training rows: they count as errors"; empty where the
+// training rows have all classes.
+std::string note_unknown_classes(Labels train, Labels test);
 
 // As gather() of matrix.h.
 std::vector<int64_t> gather(Labels labels, const std::vector<size_t>& rows);

@@ -24,9 +24,9 @@ void check(const LabelledRows& rows, size_t width, const char* what, Pool& pool)
 }
 
 // A fifth of the rows stands aside to choose the penalty.
-Split validation_split(Labels labels, uint32_t seed) {
+Split validation_split(Labels labels, const LinearProbeOptions& options) {
   try {
-    return stratified_fraction(labels, 0.8, seed);
+    return stratified_fraction(labels, 0.8, options.seed, options.class_names);
   } catch (const Error& e) {
     fail(e.message(), "training rows, of which a fifth chooses the penalty",
          "give validation rows of their own (--validation STORE), or more rows per class");
@@ -56,12 +56,13 @@ LinearProbeScore linear_probe(const LabelledRows& train,
     split.first.resize(train.labels.size());
     std::iota(split.first.begin(), split.first.end(), size_t{0});
   } else {
-    split = validation_split(train.labels, options.seed);
+    split = validation_split(train.labels, options);
   }
   if (options.shots > 0) {
     const std::vector<int64_t> labels = gather(train.labels, split.first);
     std::vector<size_t> rows;
-    for (size_t i : first_per_class(labels, options.shots)) rows.push_back(split.first[i]);
+    for (size_t i : first_per_class(labels, options.shots, options.class_names))
+      rows.push_back(split.first[i]);
     split.first = std::move(rows);
   }
 

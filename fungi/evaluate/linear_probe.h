@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fungi/base/parallel.h"
@@ -23,10 +24,11 @@ std::vector<double> default_lambdas();
 
 struct LinearProbeOptions {
   std::vector<double> lambdas = default_lambdas();
-  size_t pca = 512;         // applied under the rule of Pca::applies; 0: never
-  size_t shots = 0;         // 0: all rows; otherwise the first so many of each class
-  uint32_t seed = 42;       // of the validation split
-  double tolerance = 1e-5;  // see SoftmaxOptions
+  size_t pca = 512;    // applied under the rule of Pca::applies; 0: never
+  size_t shots = 0;    // 0: all rows; otherwise the first so many of each class
+  uint32_t seed = 42;  // of the validation split
+  std::vector<std::string> class_names = {};  // by label, for Errors
+  double tolerance = 1e-5;                    // see SoftmaxOptions
   size_t max_iterations = 1000;
 };
 

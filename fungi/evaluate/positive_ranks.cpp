@@ -76,19 +76,21 @@ class Block {
     scan_->load_queries(queries, first_query, pool);
   }
 
-  void run(const Relevance* relevance, const std::vector<double>& norms,
-           std::vector<size_t>* ranks) {
+  void run(const std::vector<Relevance>& relevance, const std::vector<double>& norms,
+           const TakeRanks& take) {
     set_positives(relevance, norms);
     for (size_t first = 0; first < database_.rows; first += kBlockRows) {
       scan_->load_rows(database_.slice(first, std::min(kBlockRows, database_.rows - first)), first,
                        pool_);
       count_rows(first);
     }
-    for (size_t i = 0; i < queries_.rows; ++i) ranks[i] = counters_[i].ranks().ranks();
+    pool_.parallel_for(queries_.rows, 1, [&](size_t i, size_t, unsigned) {
+      take(first_query_ + i, counters_[i].ranks().ranks());
+    });
   }
 
  private:
-  void set_positives(const Relevance* relevance, const std::vector<double>& norms) {
+  void set_positives(const std::vector<Relevance>& relevance, const std::vector<double>& norms) {
     std::vector<std::optional<Counter>> made(queries_.rows);
     pool_.parallel_for(queries_.rows, 1, [&](size_t i, size_t, unsigned) {
       const auto key = [&](uint32_t row) {
@@ -173,12 +175,10 @@ std::vector<size_t> PositiveRanks::ranks() const {
   return ranks;
 }
 
-std::vector<std::vector<size_t>> positive_ranks(View<const float> database,
-                                                View<const float> queries,
-                                                const std::vector<Relevance>& relevance,
-                                                Metric metric, Pool& pool) {
+void positive_ranks(View<const float> database, View<const float> queries,
+                    const RelevanceOf& relevance, Metric metric, Pool& pool,
+                    const TakeRanks& take) {
   search::check_search(database, queries, 1, database.rows);
-  FUNGI_ASSERT(relevance.size() == queries.rows);
   const search::ExactKey exact(metric, database.cols);
   std::vector<double> norms(database.rows);
   pool.parallel_for(database.rows, 256, [&](size_t begin, size_t end, unsigned) {
@@ -187,17 +187,18 @@ std::vector<std::vector<size_t>> positive_ranks(View<const float> database,
       if (!std::isfinite(norms[j])) fail_not_finite("database", j);
     }
   });
-  std::vector<std::vector<size_t>> ranks(queries.rows);
-  const size_t bytes_each = sizeof(Best) + sizeof(int64_t) + 2 * sizeof(float);
+  constexpr size_t kMost = kBlockBytes / (sizeof(Best) + sizeof(int64_t) + 2 * sizeof(float));
   for (size_t first = 0, end = 0; first < queries.rows; first = end) {
-    for (size_t bytes = 0; end < queries.rows && end - first < kBlockQueries; ++end) {
-      bytes += relevance[end].positive.size() * bytes_each;
-      if (bytes > kBlockBytes && end > first) break;
+    std::vector<Relevance> rows;
+    for (size_t positives = 0; end < queries.rows && rows.size() < kBlockQueries; ++end) {
+      Relevance next = relevance(end);
+      positives += next.positive.size();
+      if (positives > kMost && !rows.empty()) break;
+      rows.push_back(std::move(next));
     }
     Block block(database, queries.slice(first, end - first), first, metric, pool);
-    block.run(&relevance[first], norms, &ranks[first]);
+    block.run(rows, norms, take);
   }
-  return ranks;
 }
 
 }  // namespace fungi

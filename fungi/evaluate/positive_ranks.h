@@ -37,12 +37,14 @@ class PositiveRanks {
   std::vector<int64_t> before_;  // rows between positive i − 1 and positive i
 };
 
+// Gets the ranks of each query once; from any thread, but never two threads for one query.
+using TakeRanks = std::function<void(size_t query, std::vector<size_t> ranks)>;
+
 // The ranks of all queries (none for those without positives), through a scan that bounds every key
-// and computes the few in f64 that its bounds leave open. Errors: those of checked(), NaN or
-// infinity (naming the row).
-std::vector<std::vector<size_t>> positive_ranks(View<const float> database,
-                                                View<const float> queries,
-                                                const std::vector<Relevance>& relevance,
-                                                Metric metric, Pool& pool);
+// and computes the few in f64 that its bounds leave open. A block of queries is given away before
+// the next one's relevance is asked for, so that memory does not grow with the queries. Errors:
+// those of checked(), NaN or infinity (naming the row).
+void positive_ranks(View<const float> database, View<const float> queries,
+                    const RelevanceOf& relevance, Metric metric, Pool& pool, const TakeRanks& take);
 
 }  // namespace fungi

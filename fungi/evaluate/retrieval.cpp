@@ -20,36 +20,48 @@ void check_cuts(const std::vector<size_t>& precision_at) {
       fail("expected precision at 1 or deeper, found 0", "precision_at", "use 1 or more");
 }
 
-// What both ways of ranking refuse at once.
-void check(size_t database_rows, size_t queries, const std::vector<Relevance>& relevance,
-           const RetrievalOptions& options) {
+// The scores of queries as they come, each kept in its own place, and their mean: that adds them up
+// in the order of the queries, whatever the order in which they came.
+class Scores {
+ public:
+  Scores(size_t database_rows, size_t queries, const RetrievalOptions& options)
+      : cuts_(options.precision_at) {
+    if (database_rows == 0)
+      fail("expected rows to search in, found none", "database", "extract some images first");
+    check_cuts(cuts_);
+    score_.by_query.resize(queries);
+  }
+
+  void add(size_t query, const std::vector<size_t>& ranks) {
+    if (!ranks.empty()) score_.by_query[query].emplace(score_ranks(ranks, cuts_));
+  }
+
+  RetrievalScore mean() && {
+    score_.precision.assign(cuts_.size(), 0.0);
+    for (const std::optional<QueryScore>& one : score_.by_query) {
+      if (!one) continue;
+      ++score_.queries;
+      score_.map += one->average_precision;
+      for (size_t c = 0; c < cuts_.size(); ++c) score_.precision[c] += one->precision[c];
+    }
+    if (score_.queries == 0)
+      fail("expected at least one query with positives, found none", "ground truth", "");
+    score_.map /= double(score_.queries);
+    for (double& p : score_.precision) p /= double(score_.queries);
+    return std::move(score_);
+  }
+
+ private:
+  const std::vector<size_t> cuts_;
+  RetrievalScore score_;
+};
+
+RelevanceOf in_lists(const std::vector<Relevance>& relevance, size_t queries) {
   if (relevance.size() != queries)
     fail(fmt::format("expected ground truth for each of {} queries, found {}", queries,
                      relevance.size()),
          "ground truth", "");
-  if (database_rows == 0)
-    fail("expected rows to search in, found none", "database", "extract some images first");
-  check_cuts(options.precision_at);
-  const auto none = [](const Relevance& r) { return r.positive.empty(); };
-  if (std::all_of(relevance.begin(), relevance.end(), none))
-    fail("expected at least one query with positives, found none", "ground truth", "");
-}
-
-RetrievalScore score_all(const std::vector<std::vector<size_t>>& ranks,
-                         const RetrievalOptions& options) {
-  RetrievalScore out;
-  out.by_query.resize(ranks.size());
-  out.precision.assign(options.precision_at.size(), 0.0);
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i].empty()) continue;
-    const QueryScore& score = out.by_query[i].emplace(score_ranks(ranks[i], options.precision_at));
-    ++out.queries;
-    out.map += score.average_precision;
-    for (size_t c = 0; c < out.precision.size(); ++c) out.precision[c] += score.precision[c];
-  }
-  out.map /= double(out.queries);
-  for (double& p : out.precision) p /= double(out.queries);
-  return out;
+  return [&relevance](size_t query) { return relevance[query]; };
 }
 
 }  // namespace
@@ -72,17 +84,24 @@ QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_
 }
 
 RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
+                                  const RelevanceOf& relevance, const RetrievalOptions& options,
+                                  Pool& pool) {
+  Scores scores(database.rows, queries.rows, options);
+  positive_ranks(database, queries, relevance, options.metric, pool,
+                 [&](size_t query, const std::vector<size_t>& ranks) { scores.add(query, ranks); });
+  return std::move(scores).mean();
+}
+
+RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool) {
-  check(database.rows, queries.rows, relevance, options);
-  return score_all(positive_ranks(database, queries, relevance, options.metric, pool), options);
+  return evaluate_retrieval(database, queries, in_lists(relevance, queries.rows), options, pool);
 }
 
 RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
-                                  const std::vector<Relevance>& relevance,
-                                  const RetrievalOptions& options, Pool& pool) {
-  check(database_rows, queries, relevance, options);
-  std::vector<std::vector<size_t>> ranks(queries);
+                                  const RelevanceOf& relevance, const RetrievalOptions& options,
+                                  Pool& pool) {
+  Scores scores(database_rows, queries, options);
   const size_t step = std::clamp<size_t>(kKeyBytes / (sizeof(double) * database_rows), 1, 512);
   for (size_t first = 0; first < queries; first += step) {
     Matrix<double> keys(std::min(step, queries - first), database_rows);
@@ -90,14 +109,21 @@ RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const Fi
     pool.parallel_for(keys.rows(), 1, [&](size_t i, size_t, unsigned) {
       for (size_t j = 0; j < database_rows; ++j)
         if (!std::isfinite(keys(i, j))) fail_not_finite("queries", first + i);
-      PositiveRanks counted(checked(relevance[first + i], database_rows, first + i),
+      PositiveRanks counted(checked(relevance(first + i), database_rows, first + i),
                             [&](uint32_t row) { return keys(i, row); });
       for (size_t j = 0; j < database_rows; ++j)
         counted.count(counted.place({keys(i, j), uint32_t(j)}));
-      ranks[first + i] = counted.ranks();
+      scores.add(first + i, counted.ranks());
     });
   }
-  return score_all(ranks, options);
+  return std::move(scores).mean();
+}
+
+RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
+                                  const std::vector<Relevance>& relevance,
+                                  const RetrievalOptions& options, Pool& pool) {
+  return evaluate_retrieval(database_rows, queries, fill, in_lists(relevance, queries), options,
+                            pool);
 }
 
 }  // namespace fungi

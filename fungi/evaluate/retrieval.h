@@ -21,6 +21,10 @@ struct Relevance {
   std::vector<uint32_t> positive, junk;
 };
 
+// That of every query, asked for when its turn comes, from any thread: rows that many queries share
+// (those of a class) need not be written down for each of them.
+using RelevanceOf = std::function<Relevance(size_t query)>;
+
 struct QueryScore {
   double average_precision = 0;
   std::vector<double> precision;  // one per RetrievalOptions::precision_at
@@ -44,8 +48,12 @@ struct RetrievalOptions {
 // Error on a cut of 0.
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at);
 
-// Ranks of the positives in the exact order (search::ExactKey). Errors: widths, counts, rows out of
-// range, a row both positive and junk, no query with positives, NaN or infinity (naming the row).
+// Ranks of the positives in the exact order (search::ExactKey). Queries are ranked and scored some
+// at a time, and only their scores are kept. Errors: widths, counts, rows out of range, a row both
+// positive and junk, no query with positives, NaN or infinity (naming the row).
+RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
+                                  const RelevanceOf& relevance, const RetrievalOptions& options,
+                                  Pool& pool);
 RetrievalScore evaluate_retrieval(View<const float> database, View<const float> queries,
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool);
@@ -54,6 +62,9 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
 // those of queries first .. first + keys.rows to every row of the database, smaller = nearer. A key
 // that is not finite is an Error, and so is a database without rows.
 using FillKeys = std::function<void(size_t first, View<double> keys)>;
+RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
+                                  const RelevanceOf& relevance, const RetrievalOptions& options,
+                                  Pool& pool);
 RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
                                   const std::vector<Relevance>& relevance,
                                   const RetrievalOptions& options, Pool& pool);

@@ -140,7 +140,7 @@ std::vector<std::string> Extractor::notes() const {
                     "mean, std, resize and interpolation",
                     p.source));
   for (const ScheduledObjective& o : state_->objectives)
-    for (const std::string& note : o.objective->notes())
+    for (const std::string& note : o.objective->notes(state_->support_views(*o.objective)))
       all.push_back(o.objective->name() + ": " + note);
   for (size_t o = 0; o < state_->zeros.size(); ++o)
     if (const size_t count = state_->zeros[o])

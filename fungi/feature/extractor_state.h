@@ -28,6 +28,14 @@ struct Extractor::State {
     return views;
   }
 
+  // Of each sample that an objective is prepared with.
+  size_t support_views(const Objective& objective) const {
+    const Support wanted = objective.support();
+    if (wanted.samples == 0) return 0;
+    ViewSchedule alone(backbone.architecture(), options.preset);
+    return alone[alone.add(wanted.views)].views;
+  }
+
   // Results and failures (without a stage: none) of samples first, first + 1, ... of the list.
   void run_chunk(ChunkWorker& worker, const Dataset& dataset, std::span<const size_t> samples,
                  size_t first, std::span<SampleResult> results,

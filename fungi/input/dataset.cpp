@@ -64,6 +64,18 @@ DatasetKind kind_of_folder(const fs::path& folder) {
                                                                     : packed;
 }
 
+// Archives unpack into a folder of their own: data/cifar-10-batches-bin.
+std::string where_images_are(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored))
+    for (const fs::path& inner : list_folder(folder))
+      if (fs::is_directory(inner, ignored))
+        if (const DatasetKind kind = kind_of_folder(inner); kind != DatasetKind::automatic)
+          return fmt::format("give {}, which holds a data set of the kind {}", inner.string(),
+                             to_string(kind));
+  return "give a folder that holds .jpg, .png or .webp files, or name the kind of data set";
+}
+
 }  // namespace
 
 const char* to_string(DatasetKind kind) {
@@ -87,8 +99,7 @@ void Dataset::finish(DatasetKind kind, const fs::path& place) {
   if (ids_.empty())
     fail(fmt::format("expected images, found {}{}{}", describe(ignored_),
                      notes_.empty() ? "" : "; ", fmt::join(notes_, "; ")),
-         place.string(),
-         "give a folder that holds .jpg, .png or .webp files, or name the kind of data set");
+         place.string(), where_images_are(place));
   std::unordered_set<std::string_view> seen;
   for (const std::string& id : ids_)
     if (!seen.insert(id).second)

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
+#include <unordered_map>
 
 #include "fungi/base/error.h"
 #include "fungi/base/json.h"
@@ -20,6 +21,12 @@ namespace fs = std::filesystem;
 
 struct Row {
   std::string path, label;
+  size_t line = 0;  // where it begins
+};
+
+struct Cells {
+  std::vector<std::string> row;
+  size_t line = 0;
 };
 
 std::string trimmed(const std::string& text) {
@@ -32,9 +39,9 @@ std::string trimmed(const std::string& text) {
 // Blanks around a cell vanish unless they are quoted; so do empty lines. Text behind a closing
 // quote, as captions have it, belongs to the cell. Lines end as on any system: LF, CR LF (its
 // second half ends an empty line), or CR alone.
-std::vector<std::vector<std::string>> split_cells(std::string_view text, char delimiter,
-                                                  const std::string& place) {
-  std::vector<std::vector<std::string>> rows;
+std::vector<Cells> split_cells(std::string_view text, char delimiter, const std::string& place) {
+  std::vector<Cells> rows;
+  size_t line = 1, begun = 1;
   std::vector<std::string> row;
   std::string cell;
   bool quoted = false, was_quoted = false;
@@ -49,11 +56,13 @@ std::vector<std::vector<std::string>> split_cells(std::string_view text, char de
   const auto end_row = [&] {
     const bool blank = row.empty() && trimmed(cell).empty() && !was_quoted;
     end_cell();
-    if (!blank) rows.push_back(std::move(row));
+    if (!blank) rows.push_back({std::move(row), begun});
     row.clear();
+    begun = line;
   };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    line += c == '\n' || (c == '\r' && text.substr(i + 1, 1) != "\n");
     if (quoted) {
       if (c != '"') {
         cell += c;
@@ -129,14 +138,14 @@ Columns read_columns(const std::vector<std::string>& first, const fs::path& list
 std::vector<Row> parse_table(std::string_view text, char delimiter, const fs::path& list) {
   auto cells = split_cells(text, delimiter, list.string());
   if (cells.empty()) return {};
-  const Columns columns = read_columns(cells.front(), list);
+  const Columns columns = read_columns(cells.front().row, list);
   if (columns.header) cells.erase(cells.begin());
   std::vector<Row> rows;
-  for (const auto& row : cells) {
+  for (const auto& [row, line] : cells) {
     if (columns.path >= row.size() || row[columns.path].empty())
-      fail(fmt::format("row {} has no file name", rows.size() + 1), list.string(),
+      fail(fmt::format("line {} has no file name", line), list.string(),
            "columns are path and label, or those named in a header line");
-    rows.push_back({row[columns.path], columns.label < row.size() ? row[columns.label] : ""});
+    rows.push_back({row[columns.path], columns.label < row.size() ? row[columns.label] : "", line});
   }
   return rows;
 }
@@ -146,12 +155,10 @@ std::vector<Row> parse_json_lines(std::string_view text, const std::string& plac
                                   std::set<std::string>& others) {
   std::vector<Row> rows;
   std::vector<std::string> keys;
-  size_t number = 0;
-  for (const auto& line : split_cells(text, 0, place)) {
-    ++number;
-    const auto object = parse_json(line.front(), keys);
+  for (const auto& [cells, number] : split_cells(text, 0, place)) {
+    const auto object = parse_json(cells.front(), keys);
     if (!object.is_object()) fail(fmt::format("line {} is no JSON object", number), place);
-    Row row;
+    Row row{.path = "", .label = "", .line = number};
     for (const std::string& key : keys) {
       if (!is_path_name(lower(key)) && !is_label_name(lower(key))) others.insert(key);
       if (is_path_name(lower(key)) && row.path.empty() && object[key].is_string())
@@ -172,6 +179,15 @@ std::vector<Row> parse_json_lines(std::string_view text, const std::string& plac
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+void require_different(const std::vector<Row>& rows, const std::string& place) {
+  std::unordered_map<std::string_view, size_t> lines;
+  for (const Row& row : rows)
+    if (const auto [at, fresh] = lines.emplace(row.path, row.line); !fresh)
+      fail(fmt::format("sample id '{}' occurs twice, in the lines {} and {}", row.path, at->second,
+                       row.line),
+           place, "ids name rows of the result: remove the second one");
 }
 
 class ListDataset final : public Dataset {
@@ -199,6 +215,7 @@ class ListDataset final : public Dataset {
                                                      : '\0',
                          list);
     if (rows.empty()) fail("the list names no files", list.string());
+    require_different(rows, list.string());
     const auto unlabelled = [](const Row& row) { return row.label.empty(); };
     if (!other_keys.empty() && std::all_of(rows.begin(), rows.end(), unlabelled))
       notes_.push_back(

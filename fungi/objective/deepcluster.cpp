@@ -60,11 +60,7 @@ void DeepCluster::prepare(View<const float> kept, size_t views_per_sample, Pool&
   const size_t samples = kept.rows / views_per_sample;
   if (samples == 0)
     fail("no training samples to cluster", name(), "give at least one training sample");
-  notes_.clear();
   const size_t k = std::min(parameters_.prototypes, samples);
-  if (k < parameters_.prototypes)
-    notes_.push_back(fmt::format("{} prototypes instead of {}, one per training sample", k,
-                                 parameters_.prototypes));
   Matrix<float> all(parameters_.prototype_sets * k, head_.width());
   for (size_t h = 0; h < parameters_.prototype_sets; ++h) {
     const View<const float> points(kept.row(h % views_per_sample), samples, kept.cols,
@@ -76,6 +72,12 @@ void DeepCluster::prepare(View<const float> kept, size_t views_per_sample, Pool&
     std::copy_n(set.data(), k * head_.width(), all.row(h * k));
   }
   set_prototypes(std::move(all));
+}
+
+std::vector<std::string> DeepCluster::notes(size_t) const {
+  if (!ready() || prototypes_used() >= parameters_.prototypes) return {};
+  return {fmt::format("{} prototypes instead of {}: there were no more training samples",
+                      prototypes_used(), parameters_.prototypes)};
 }
 
 void DeepCluster::set_prototypes(Matrix<float> prototypes) {

@@ -47,7 +47,7 @@ class DeepCluster final : public Objective {
   std::vector<NamedMatrix> state() const override;
   void restore(const std::vector<NamedMatrix>& state) override;
   std::vector<Parameter> parameters() const override { return list_parameters(parameters_); }
-  std::vector<std::string> notes() const override { return notes_; }
+  std::vector<std::string> notes(size_t support_views) const override;
 
  private:
   void set_prototypes(Matrix<float> prototypes);
@@ -58,7 +58,6 @@ class DeepCluster final : public Objective {
   Head head_;
   Matrix<float> prototypes_;  // [sets · k, width], set after set
   kernel::PackedMatrix packed_, packed_transposed_;
-  std::vector<std::string> notes_;
 };
 
 }  // namespace fungi

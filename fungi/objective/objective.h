@@ -110,8 +110,9 @@ class Objective {
 
   virtual std::vector<Parameter> parameters() const { return {}; }
 
-  // What the user should know about the preparation, one line each.
-  virtual std::vector<std::string> notes() const { return {}; }
+  // What the user should know about the preparation, one line each; read off the state, so that it
+  // is the same after restore(). `support_views`: of each support sample.
+  virtual std::vector<std::string> notes([[maybe_unused]] size_t support_views) const { return {}; }
 };
 
 // Which of `available` training samples form the support, in order: the head of a seeded

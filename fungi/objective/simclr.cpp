@@ -72,15 +72,19 @@ void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
   FUNGI_ASSERT(kept.cols == head_.width() && views_per_sample > 0);
   if (kept.rows == 0)
     fail("no training samples to take negatives from", name(), "give at least one training sample");
-  notes_.clear();
-  const size_t samples = kept.rows / views_per_sample;
-  if (samples < parameters_.negatives)
-    notes_.push_back(fmt::format(
-        "negatives from {} training samples instead of {}: there are no more that can be read",
-        samples, parameters_.negatives));
   Matrix<float> unit(kept.rows, kept.cols);
   normalise_rows(kept, unit);
   set_negatives(std::move(unit));
+}
+
+// Of negatives that are given nobody knows the samples, unless they are as many as whole ones have.
+std::vector<std::string> Simclr::notes(size_t support_views) const {
+  const size_t samples = negatives_.rows() / support_views;
+  if (!ready() || negatives_.rows() % support_views != 0 || samples >= parameters_.negatives)
+    return {};
+  return {fmt::format(
+      "negatives from {} training samples instead of {}: there were no more that could be read",
+      samples, parameters_.negatives)};
 }
 
 void Simclr::set_negatives(Matrix<float> unit) {

@@ -41,7 +41,7 @@ class Simclr final : public Objective {
   std::vector<NamedMatrix> state() const override;
   void restore(const std::vector<NamedMatrix>& state) override;
   std::vector<Parameter> parameters() const override { return list_parameters(parameters_); }
-  std::vector<std::string> notes() const override { return notes_; }
+  std::vector<std::string> notes(size_t support_views) const override;
 
  private:
   void set_negatives(Matrix<float> unit);
@@ -51,7 +51,6 @@ class Simclr final : public Objective {
   Head head_;
   Matrix<float> negatives_;  // [N, width], unit rows
   kernel::PackedMatrix packed_, packed_transposed_;
-  std::vector<std::string> notes_;
 };
 
 }  // namespace fungi

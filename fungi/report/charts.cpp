@@ -58,6 +58,11 @@ std::string line_chart(const std::vector<std::string>& x, const std::vector<Line
   double low = 1e300, high = -1e300;
   for (const Line& l : lines)
     for (const double y : l.y) low = std::min(low, y), high = std::max(high, y);
+  // Values that hardly differ, e.g. all 100, still need an axis: one point of it, within 0 and 100.
+  if (constexpr double kLeast = 1; high - low < kLeast) {
+    low = std::clamp((low + high - kLeast) / 2, 0.0, 100 - kLeast);
+    high = low + kLeast;
+  }
   const double step = tick_step(high - low);
   low = step * std::floor(low / step), high = std::max(step * std::ceil(high / step), low + step);
   const auto px = [&](size_t i) {

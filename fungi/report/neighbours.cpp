@@ -25,11 +25,13 @@ class Album {
   Album(const Dataset& data, DecodeOptions decode) : data_(data), decode_(decode) {
     for (size_t i = 0; i < data.size(); ++i) place_[data.id(i)] = i;
   }
-  // A picture that has been damaged since its extraction costs itself alone: its text is shown.
+  // A picture that has gone or been damaged since its extraction costs itself alone: its text is
+  // shown.
   std::string image(const std::string& id, size_t side, const std::string& alt) const {
     std::string picture;
     try {
-      picture = html::base64(thumbnail(data_.image(place_.at(id), decode_), side));
+      if (const auto place = place_.find(id); place != place_.end())
+        picture = html::base64(thumbnail(data_.image(place->second, decode_), side));
     } catch (const Error&) {
     } catch (const std::bad_alloc&) {  // too large for the memory
     }
@@ -78,14 +80,24 @@ std::vector<Query> spread(const std::vector<Query>& from, size_t count) {
 
 }  // namespace
 
-void require_pictures(const Store& store, const Dataset& pictures) {
+std::string note_missing_pictures(const Store& store, const Dataset& pictures) {
   std::unordered_set<std::string_view> there;
   for (size_t i = 0; i < pictures.size(); ++i) there.insert(pictures.id(i));
-  for (const std::string& id : store.ids())
-    if (!there.contains(id))
-      fail(fmt::format("the store has the sample '{}', the pictures do not", id),
-           store.folder().string(),
-           "give the data set that the store was made from (of --split, the folder of that split)");
+  const std::vector<std::string>& ids = store.ids();
+  const auto missing = [&](const std::string& id) { return !there.contains(id); };
+  const auto first = std::find_if(ids.begin(), ids.end(), missing);
+  if (first == ids.end()) return "";
+  const size_t count = size_t(std::count_if(first, ids.end(), missing));
+  // Data sets share names (coat/00019.png): those of another one would be shown for those of rows.
+  if (count > ids.size() / 2)
+    fail(fmt::format("the store has the sample '{}', the pictures do not, nor {} others of its {}",
+                     *first, count - 1, ids.size()),
+         store.folder().string(),
+         "give the data set that the store was made from (of --split, the folder of that split), "
+         "or leave out --train-pictures and --test-pictures");
+  return fmt::format(
+      "{}: {} of {} rows have no picture any more, e.g. '{}': their places are empty",
+      store.folder().string(), count, ids.size(), *first);
 }
 
 std::vector<Query> choose_queries(const Evaluation& e, size_t count) {

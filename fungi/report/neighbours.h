@@ -27,8 +27,9 @@ struct Query {
 // so that all classes have a chance.
 std::vector<Query> choose_queries(const Evaluation& evaluation, size_t count);
 
-// Error naming the first row of the store that has no picture.
-void require_pictures(const Store& store, const Dataset& pictures);
+// How many rows of the store have no picture, naming the first; empty where all have one. Error
+// where most have none: it is another data set.
+std::string note_missing_pictures(const Store& store, const Dataset& pictures);
 
 std::string neighbour_cards(const Evaluation& evaluation, const Store& train,
                             const Dataset& train_pictures, const Dataset& test_pictures,

@@ -250,14 +250,25 @@ std::string settings_section(const Store& train, const Store& test, const Report
 
 }  // namespace
 
+std::vector<std::string> report_notes(const Store& train, const Store& test,
+                                      const Dataset* train_pictures, const Dataset* test_pictures) {
+  std::vector<std::string> notes{
+      note_unknown_classes(train.labels(), align_labels(train.classes(), test))};
+  if (train_pictures) notes.push_back(report::note_missing_pictures(train, *train_pictures));
+  if (test_pictures) notes.push_back(report::note_missing_pictures(test, *test_pictures));
+  std::erase(notes, "");
+  return notes;
+}
+
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
                         const Dataset* test_pictures, const ReportOptions& o, Pool& pool) {
   require_comparable(train.manifest(), test.manifest(), feature_names(train.manifest().spec), true,
                      test.folder().string(), "extract it with --like " + train.folder().string());
-  if (train_pictures) report::require_pictures(train, *train_pictures);
-  if (test_pictures) report::require_pictures(test, *test_pictures);
+  std::string notes;
+  for (const std::string& note : report_notes(train, test, train_pictures, test_pictures))
+    notes += fmt::format("<p class=note>Note: {}</p>", html::escape(note));
   const Evaluation e = report::evaluate(train, test, o, pool);
-  std::string body = headline(e, o, train.manifest().spec.model_path) + accuracy_section(e);
+  std::string body = headline(e, o, train.manifest().spec.model_path) + notes + accuracy_section(e);
   if (e.results.size() > 1) {
     body += class_section(e) + few_shot_section(train, test, e, o, pool);
     body += "<h2>Neighbours, embedding beside gradients</h2>";

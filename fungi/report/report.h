@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "fungi/base/parallel.h"
 #include "fungi/base/scratch_matrix.h"
@@ -22,8 +23,15 @@ struct ReportOptions {
   size_t memory_limit = default_memory_limit();  // rows beyond this go to a scratch file
 };
 
+// What the reader should know about the rows, one line each; the page has them, too: test rows of
+// classes without training rows, rows without a picture. Errors: classes that the training store
+// lacks by name; pictures among which most of a store are missing.
+std::vector<std::string> report_notes(const Store& train, const Store& test,
+                                      const Dataset* train_pictures, const Dataset* test_pictures);
+
 // Pictures are optional; without them the neighbours are left out. They must be the data sets the
-// stores were made from. Errors: stores that cannot be compared, k larger than the training rows.
+// stores were made from; one that is missing leaves its place empty. Errors: those of
+// report_notes(), stores that cannot be compared, k larger than the training rows.
 // Sections that such rows cannot have (CKA of one row) are left out with a note.
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
                         const Dataset* test_pictures, const ReportOptions& options, Pool& pool);

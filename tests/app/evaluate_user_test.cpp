@@ -73,6 +73,47 @@ TEST_F(EvaluateUser, ProbesAndNeighboursHaveTheSameWords) {
   EXPECT_EQ(few["columns"], 8);
 }
 
+TEST_F(EvaluateUser, TooManyShotsNameTheClass) {
+  for (const Outcome& o :
+       {run("knn", "--shots 4"), run("linear", "--shots 4 --validation " + at("test"))}) {
+    EXPECT_EQ(o.status, 1);
+    EXPECT_NE(o.err.find("expected at least 4 rows of each class, class 'x' has 3"),
+              std::string::npos)
+        << o.err;
+  }
+}
+
+TEST_F(EvaluateUser, RetrieveSaysWhichQueriesItLeavesOut) {
+  const auto write = [&](const std::string& name, const std::vector<int64_t>& labels) {
+    std::vector<test::MadeRow> rows;
+    for (size_t i = 0; i < labels.size(); ++i)
+      rows.push_back({fmt::format("{}", i), labels[i], {{float(i % 2), float(i), 1.0f}}});
+    test::write_made_store(folder_ / name, rows, {});
+  };
+  write("database", {0, 1, 0, 1, 4});
+  write("queries", {0, 1, 5, 5, 6, -1, 0});
+  const auto retrieve = [&](const std::string& stores) {
+    return run_fungi("retrieve " + at("database") + " " + stores);
+  };
+  const Outcome text = retrieve(at("queries"));
+  ASSERT_EQ(text.status, 0) << text.err;
+  const std::string strange =
+                        "3 of 7 queries are of 2 classes without rows in the database: they are "
+                        "left out",
+                    unlabelled = "1 of 7 queries have no label: they are left out",
+                    alone = "1 of 5 queries are the only row of their class: they are left out";
+  EXPECT_EQ(text.err, "note: " + strange + "\nnote: " + unlabelled + "\n");
+  EXPECT_TRUE(text.out.ends_with("\nclass: 3 of 7 queries have relevant rows and are scored\n"))
+      << text.out;
+  const Json json = Json::parse(retrieve(at("queries") + " --json").out)[0];
+  EXPECT_EQ(json["notes"], Json({strange, unlabelled}));
+  EXPECT_EQ(json["queries"], 3);
+  EXPECT_EQ(json["queries_left_out"], 4);
+  EXPECT_EQ(Json::parse(retrieve(at("database") + " --json").out)[0]["notes"], Json({alone}));
+  const Outcome whole = run("retrieve", "--json");
+  EXPECT_TRUE(Json::parse(whole.out)[0]["notes"].empty()) << whole.out;
+}
+
 TEST_F(EvaluateUser, ExportKnowsTheOptionOfOtherVerbs) {
   const std::string store = "export " + at("train") + " ";
   EXPECT_EQ(run_fungi(store + "-o " + at("a.npz")).status, 0);

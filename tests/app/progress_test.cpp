@@ -26,10 +26,10 @@ class ProgressLine : public testing::Test {
         (folder_ / "data").string(), FUNGI_GOLDEN_DIR, (folder_ / store).string());
   }
   // Its stderr is a terminal of its own.
-  std::string on_a_terminal(const std::string& arguments) const {
+  std::string on_a_terminal(const std::string& arguments, const std::string& before = "") const {
     const std::string log = (folder_ / "terminal").string(),
-                      command = fmt::format("script -qec \"'{}' {}\" '{}' >/dev/null </dev/null",
-                                            FUNGI_BINARY, arguments, log);
+                      command = fmt::format("script -qec \"{} '{}' {}\" '{}' >/dev/null </dev/null",
+                                            before, FUNGI_BINARY, arguments, log);
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     return test::read_file(log);
   }
@@ -48,6 +48,21 @@ TEST_F(ProgressLine, HasRateAndRemainingTimeOnATerminal) {
   EXPECT_EQ(on_a_terminal(extract("b") + " -q").find(" left"), std::string::npos);
   const Outcome elsewhere = run_fungi(extract("c"));
   EXPECT_EQ(elsewhere.err.find(" left"), std::string::npos) << elsewhere.err;
+}
+
+TEST_F(ProgressLine, FitsTheTerminal) {
+  const std::string shown = on_a_terminal(extract("a"), "stty cols 20; TERM=dumb");
+  EXPECT_TRUE(matches(shown, R"(\rextract 12/12 \(100)")) << shown;
+  EXPECT_EQ(shown.find('\033'), std::string::npos) << "a dumb one knows no commands";
+  size_t column = 0, widest = 0;  // of what is drawn: lines that begin with \r alone
+  bool drawn = false;
+  for (const char c : shown) {
+    if (c == '\r' || c == '\n')
+      column = 0, drawn = c == '\r';
+    else if (drawn)
+      widest = std::max(widest, ++column);
+  }
+  EXPECT_EQ(widest, 19u) << shown;
 }
 
 TEST_F(ProgressLine, StagesStandAtTheEnd) {

@@ -234,6 +234,68 @@ TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
   EXPECT_EQ(partly["rows"], table["rows"]);
 }
 
+TEST(Reproduce, AdvisesNothingThatItCannotDo) {
+  const test::TemporaryFolder folder;
+  const fs::path cars = folder / "data/cars";
+  link_pictures("train", 2, 3, cars / "train");
+  link_pictures("test", 2, 1, cars / "test");
+  const std::string work = (folder / "work").string(),
+                    use = "knn --data " + (folder / "data").string() + " --work " + work +
+                          " --use deit-b16=" + kModel;
+  const auto expect_fitting = [](const std::string& reason, const std::string& hint) {
+    EXPECT_NE(reason.find(hint), std::string::npos) << reason;
+    for (const char* other : {"--prune", "--overwrite", "smaller k", "fewer shots"})
+      EXPECT_EQ(reason.find(other), std::string::npos) << reason;
+  };
+  const json few = reproduce(use, 3);
+  for (const char* setting : {"full", "5-shot"})
+    expect_fitting(reason_for(few, fmt::format("deit-b16 on cars, {} embedding", setting)),
+                   "it takes more pictures");
+  const std::string stores = work + "/deit-b16/cars/kl-dino-simclr", pair = "deit-b16 on cars";
+  expect_fitting(reason_for(reproduce(use + " --preset native", 3), pair),
+                 "delete " + stores + ", or choose another --work");
+  for (const char* split : {"test", "train"}) {  // a picture that has gone
+    fs::path gone;
+    for (const auto& entry : fs::recursive_directory_iterator(cars / split))
+      if (!entry.is_directory()) gone = entry.path();
+    fs::remove(gone);
+    expect_fitting(reason_for(reproduce(use, 3), pair),
+                   "delete " + stores + (split == std::string("test") ? "/test," : ","));
+  }
+}
+
+// --use may give any file for a backbone of the paper: notes are about the file.
+TEST(Reproduce, NotesWhatTheModelAtHandDoesOtherwise) {
+  const test::TemporaryFolder folder;
+  link_pictures("train", 2, 1, folder / "data/cars/train");
+  link_pictures("test", 2, 1, folder / "data/cars/test");
+  const auto notes = [&](const std::string& backbone, const std::string& model) {
+    const fs::path golden = fs::path(FUNGI_GOLDEN_DIR) / "backbone" / model,
+                   copy = folder / (backbone + model);  // with what the file cannot tell
+    fs::create_directories(copy.parent_path());
+    fs::copy_file(golden, copy, fs::copy_options::overwrite_existing);
+    std::ofstream(copy.parent_path() / "config.json") << R"({"num_heads": 2})";
+    return reproduce((backbone == "clip-b16" ? "knn-more --data " : "knn --data ") +
+                         (folder / "data").string() + " --work " +
+                         (folder / ("work-" + backbone + model)).string() + " --use " + backbone +
+                         "=" + copy.string(),
+                     3)["notes"]
+        .dump();
+  };
+  const std::string norm = "takes the LayerNorm's output", gelu = "runs it with GELU",
+                    vit = "timm_vit/model.safetensors";
+  const std::string plain = notes("deit-b16", vit),
+                    fused = notes("deit-b16", "torchvision_vit/model.pth"),
+                    clip = notes("clip-b16", "openai_clip/model.pt");
+  EXPECT_EQ(plain.find(norm), std::string::npos) << plain;
+  EXPECT_NE(fused.find(norm), std::string::npos) << fused;
+  EXPECT_EQ(notes("clip-b16", vit).find(gelu), std::string::npos);
+  EXPECT_NE(clip.find(gelu), std::string::npos) << clip;
+  // Negatives of few samples stay, and so does what is said about them.
+  EXPECT_NE(plain.find("negatives from 2 training samples instead of 256"), std::string::npos);
+  EXPECT_EQ(notes("deit-b16", vit), plain);
+}
+
 // SPEC 5.5 word by word: rank by dot product, take junk out, and average the two rectangle sums.
 double mean_average_precision(const FeatureSet& set, const json& truth, bool hard) {
   const auto row = [&](const std::string& name) {

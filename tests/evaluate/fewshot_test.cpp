@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "fungi/evaluate/numpy_random.h"
 #include "tests/evaluate/golden.h"
@@ -74,6 +75,23 @@ TEST(FirstPerClass, takes_the_first_of_each_in_order) {
   EXPECT_EQ(first_per_class(labels, 3), (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_THROW(first_per_class(labels, 4), Error);
   EXPECT_THROW(first_per_class(labels, 0), Error);
+  const auto reason = [](const std::function<void()>& refused) -> std::string {
+    try {
+      refused();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const ClassNames names{"bag", "coat", "dress"};
+  const std::string shots = reason([&] {
+    first_per_class(std::vector<int64_t>{1, 0, 1}, 2, names);
+  }),
+                    split = reason([&] {
+                      stratified_split(std::vector<int64_t>{0, 0, 2, 1, 1}, 3, 42, names);
+                    });
+  EXPECT_NE(shots.find("class 'bag' has 1"), std::string::npos) << shots;
+  EXPECT_NE(split.find("class 'dress' has 1"), std::string::npos) << split;
   EXPECT_THROW(first_per_class({}, 1), Error);
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -56,13 +57,23 @@ std::vector<Relevance> some_rows(size_t queries, size_t rows) {
   return out;
 }
 
+std::vector<std::vector<size_t>> all_ranks(View<const float> database, View<const float> queries,
+                                           const std::vector<Relevance>& relevance, Metric metric,
+                                           Pool& pool) {
+  std::vector<std::vector<size_t>> out(queries.rows);
+  positive_ranks(
+      database, queries, [&](size_t query) { return relevance[query]; }, metric, pool,
+      [&](size_t query, std::vector<size_t> ranks) { out[query] = std::move(ranks); });
+  return out;
+}
+
 void expect_sorted(View<const float> database, View<const float> queries,
                    std::initializer_list<Metric> metrics) {
   const std::vector<Relevance> relevance = some_rows(queries.rows, database.rows);
   Pool one(1), three(3);
   for (Metric metric : metrics) {
-    const auto ranks = positive_ranks(database, queries, relevance, metric, three);
-    EXPECT_EQ(ranks, positive_ranks(database, queries, relevance, metric, one));
+    const auto ranks = all_ranks(database, queries, relevance, metric, three);
+    EXPECT_EQ(ranks, all_ranks(database, queries, relevance, metric, one));
     for (size_t q = 0; q < queries.rows; ++q)
       EXPECT_EQ(ranks[q], sorted_ranks(metric, database, queries.row(q), relevance[q]))
           << to_string(metric) << " query " << q;
@@ -95,14 +106,42 @@ TEST(PositiveRanks, far_from_the_origin_and_at_the_ends_of_the_range) {
                 {Metric::euclidean, Metric::inner_product});
 }
 
+// Where most rows are relevant, what all queries together need is quadratic.
+TEST(PositiveRanks, a_block_of_queries_is_given_away_before_the_next_begins) {
+  constexpr size_t kRows = 2000, kQueries = 1600;
+  const Matrix<float> rows = gaussian(kRows, 2, 10);
+  const View<const float> queries = rows.view().slice(0, kQueries);
+  Pool pool(2);
+  std::atomic<size_t> asked = 0, taken = 0, most = 0;
+  const auto three_quarters = [&](size_t query) {
+    most = std::max<size_t>(most, ++asked - taken);
+    Relevance out;
+    for (size_t i = 0; i < kRows; ++i)
+      if (i % 4 != query % 4) out.positive.push_back(uint32_t(i));
+    return out;
+  };
+  std::vector<std::vector<size_t>> ranks(kQueries);
+  positive_ranks(rows, queries, three_quarters, Metric::euclidean, pool,
+                 [&](size_t query, std::vector<size_t> given) {
+                   ++taken;
+                   ranks[query] = std::move(given);
+                 });
+  EXPECT_EQ(taken, kQueries);
+  EXPECT_LT(most, kQueries) << "64 MB of positives at a time";
+  for (const size_t query : {size_t{0}, most - 2, most - 1, kQueries - 1})
+    EXPECT_EQ(ranks[query],
+              sorted_ranks(Metric::euclidean, rows, rows.row(query), three_quarters(query)))
+        << query;
+}
+
 TEST(PositiveRanks, name_the_row_of_nan) {
   Pool pool(2);
   Matrix<float> rows = gaussian(50, 4, 8);
   rows(33, 2) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> whole = gaussian(50, 4, 9);
   const std::vector<Relevance> some = some_rows(50, 50);
-  EXPECT_ERROR("row 33", positive_ranks(rows, whole, some, Metric::cosine, pool));
-  EXPECT_ERROR("row 33", positive_ranks(whole, rows, some, Metric::cosine, pool));
+  EXPECT_ERROR("row 33", all_ranks(rows, whole, some, Metric::cosine, pool));
+  EXPECT_ERROR("row 33", all_ranks(whole, rows, some, Metric::cosine, pool));
 }
 
 }  // namespace

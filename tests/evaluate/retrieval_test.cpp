@@ -151,7 +151,8 @@ TEST(Retrieval, refuses_bad_input) {
                Error);
   EXPECT_THROW(score_ranks({0, 3}, {5, 0}), Error);
   const FillKeys none = [](size_t, View<double>) {};
-  EXPECT_THROW(evaluate_retrieval(0, 1, none, {{}}, {}, pool), Error);
+  EXPECT_THROW(evaluate_retrieval(0, 1, none, std::vector<Relevance>(1), {}, pool), Error);
+  EXPECT_THROW(evaluate_retrieval(3, 1, none, std::vector<Relevance>(2), {}, pool), Error);
 }
 
 TEST(Retrieval, keys_do_not_depend_on_blocks) {  // more rows than are compared at once
@@ -217,6 +218,14 @@ TEST(GroundTruth, refuses_broken_files) {
   const std::string twice = test::error_of([&] { read_relevance_list(path); });
   EXPECT_NE(twice.find("'a' stands in line 1"), std::string::npos) << twice;
   EXPECT_NE(twice.find(":3"), std::string::npos) << twice;
+  const std::string both = reason([] {
+    resolve({{"a"}, {{"x", "y"}}, {{"y"}}}, {"a"}, {"x", "y"}, "list");
+  });
+  EXPECT_NE(both.find("'y' of the query 'a' is both"), std::string::npos) << both;
+  const RevisitedTruth odd{{"x", "y"}, {"q"}, {{{0}, {1}, {1}}}};
+  const std::string medium = reason([&] { relevance_of(odd, Difficulty::medium); });
+  EXPECT_NE(medium.find("'y' of the query 'q' is both"), std::string::npos) << medium;
+  EXPECT_NO_THROW(relevance_of(odd, Difficulty::easy));
   EXPECT_THROW(resolve({{"a", "a.png"}, {{"x"}, {"x"}}, {{}, {}}}, {"a"}, {"x"}, ""), Error);
 }
 

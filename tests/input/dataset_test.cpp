@@ -324,7 +324,12 @@ TEST(ListDataset, BadLists) {
   EXPECT_NE(error_of("empty.csv", "").find("names no files"), std::string::npos);
   EXPECT_NE(error_of("open.csv", "\"a.jpg,1\n").find("not closed"), std::string::npos);
   EXPECT_NE(error_of("twice.csv", "a.jpg,1\na.jpg,1\n").find("occurs twice"), std::string::npos);
-  EXPECT_NE(error_of("hole.csv", "path,label\n,3\n").find("row 1"), std::string::npos);
+  for (const char* text :
+       {"path,label\r\na.jpg,1\r\n\r\n\"b\r\nc.jpg\",2\r\na.jpg,1\r\n",
+        "path,label\na.jpg,1\n\n\"b\nc.jpg\",2\na.jpg,1", "path,label\ra.jpg,1\r\r\rb,2\ra.jpg,1"})
+    EXPECT_NE(error_of("twice.csv", text).find("in the lines 2 and 6"), std::string::npos)
+        << open_error(root.path() / "twice.csv");
+  EXPECT_NE(error_of("hole.csv", "path,label\n,3\n").find("line 2"), std::string::npos);
   EXPECT_NE(error_of("bad.jsonl", "{\"path\": \"a.jpg\"}\nnonsense\n").find("line 2"),
             std::string::npos);
   EXPECT_NE(error_of("list.jsonl", "{\"path\": \"a.jpg\", \"label\": [1]}").find("array"),

@@ -106,6 +106,19 @@ std::vector<uint8_t> cifar_records(std::vector<std::vector<uint8_t>> heads, uint
   return out;
 }
 
+TEST(CifarDataset, IsPointedOutOneFolderFurtherDown) {  // as its archive unpacks
+  const Scratch root;
+  root.write("cifar-10-batches-bin/data_batch_1.bin", cifar_records({{3}, {9}}, 1));
+  root.write("notes.md", "x");
+  try {
+    open_dataset(root.path());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "give " + (root.path() / "cifar-10-batches-bin").string() +
+                                ", which holds a data set of the kind cifar");
+  }
+}
+
 TEST(CifarDataset, TenAndHundred) {
   const TemporaryFolder ten, hundred;
   ten.write("data_batch_1.bin", cifar_records({{3}, {9}}, 1));

@@ -131,12 +131,15 @@ TEST(DeepCluster, ClustersTheSupportAndReducesThePrototypes) {
   Pool pool(2);
   objective.prepare(kept, 2, pool);
   EXPECT_EQ(objective.prototypes_used(), 20u);
-  EXPECT_EQ(objective.notes().size(), 1u);
+  ASSERT_EQ(objective.notes(2).size(), 1u);
+  EXPECT_NE(objective.notes(2)[0].find("20 prototypes instead of 50"), std::string::npos);
   Matrix<float> e = matrix_of<float>(random_rows(10, 10, 7)), g(10, 10), g2(10, 10);
   const double loss = objective.loss_and_gradient({e, {}, nullptr}, {g, {}});
   EXPECT_TRUE(std::isfinite(loss));
   DeepCluster other(parameters, 10, 5);
+  EXPECT_TRUE(other.notes(2).empty());
   other.restore(objective.state());
+  EXPECT_EQ(other.notes(2), objective.notes(2)) << "later runs have the same prototypes";
   EXPECT_EQ(other.loss_and_gradient({e, {}, nullptr}, {g2, {}}), loss);
   EXPECT_EQ(std::memcmp(g.data(), g2.data(), 100 * sizeof(float)), 0);
 }

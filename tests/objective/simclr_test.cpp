@@ -100,8 +100,14 @@ TEST(Simclr, RestoredStateGivesTheSameBytes) {
   Matrix<float> kept(6, 10);
   one.reduce_support(matrix_of<float>(random_rows(6, 12, 2)), kept);
   one.prepare(kept, 2, pool);
-  ASSERT_EQ(one.notes().size(), 1u) << "3 samples instead of 256";
+  ASSERT_EQ(one.notes(2).size(), 1u);
+  EXPECT_NE(one.notes(2)[0].find("negatives from 3 training samples instead of 256"),
+            std::string::npos)
+      << one.notes(2)[0];
+  EXPECT_TRUE(two.notes(2).empty());
   two.restore(one.state());
+  EXPECT_EQ(two.notes(2), one.notes(2)) << "later runs have the same negatives";
+  EXPECT_TRUE(two.notes(4).empty()) << "six views are none of whole samples: they were given";
   const Matrix<float> e = matrix_of<float>(random_rows(5, 12, 4));
   Matrix<float> g1(5, 12), g2(5, 12);
   EXPECT_EQ(one.loss_and_gradient({e, {}, nullptr}, {g1, {}}),

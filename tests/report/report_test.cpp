@@ -55,6 +55,24 @@ TEST(Html, BarsGrowFromZero) {
   EXPECT_NE(html::bar_cell(10, -10, 10).find("left:50.0%;width:50.0%"), std::string::npos);
 }
 
+TEST(Html, EqualValuesHaveAnAxis) {
+  for (const auto& [value, tick, height] :
+       {std::tuple(100.0, "99.2", "14.0"), std::tuple(0.0, "0.8", "254.0"),
+        std::tuple(50.0, "49.6", "134.0")}) {
+    const std::string chart =
+        html::line_chart({"1", "2"}, {{"a", {value, value}}, {"b", {value, value}}}, "x", "y");
+    const auto count = [&](const std::string& text) {
+      size_t found = 0;
+      for (size_t at = chart.find(text); at != std::string::npos; at = chart.find(text, at + 1))
+        ++found;
+      return found;
+    };
+    EXPECT_EQ(count(fmt::format(">{}</text>", tick)), 1u) << chart;
+    EXPECT_LE(count(fmt::format(">{:g}</text>", value)), 1u) << chart;
+    EXPECT_EQ(count(fmt::format("d=\"M56.0 {0}L616.0 {0}\"", height)), 2u) << chart;
+  }
+}
+
 TEST(Thumbnail, IsTheCentreSquareShrunkAndNeverGrown) {
   Image wide{60, 20, std::vector<uint8_t>(60 * 20 * 3)};
   for (size_t y = 0; y < 20; ++y)
@@ -183,6 +201,7 @@ TEST(Report, IsOneSelfContainedPage) {
       " --train-pictures " FUNGI_SOURCE_DIR "/demo/images/train --test-pictures " + data);
   EXPECT_EQ(others.status, 1);
   EXPECT_NE(others.err.find("the pictures do not"), std::string::npos) << others.err;
+  EXPECT_NE(others.err.find("or leave out --train-pictures"), std::string::npos) << others.err;
   EXPECT_EQ(test::run_fungi("report " + train + " " + test + " --train-pictures " + data).status,
             2);
 
@@ -195,6 +214,25 @@ TEST(Report, IsOneSelfContainedPage) {
                                        " --train-pictures " + damaged + " --test-pictures " + data);
   EXPECT_EQ(without.status, 0) << without.err;
   EXPECT_NE(test::read_file(streamed).find("base64,\">"), std::string::npos);
+
+  // A picture that has gone costs its place alone, with a note on the page, too.
+  const std::string fewer = (folder / "fewer").string();
+  std::filesystem::copy(data, fewer, std::filesystem::copy_options::recursive);
+  const std::string gone = Store::open(test).ids()[0];
+  ASSERT_TRUE(std::filesystem::remove(fewer + "/" + gone));
+  const auto missing =
+      test::run_fungi("report " + train + " " + test + " -k 3 -o " + streamed +
+                      " --queries 40 --train-pictures " + data + " --test-pictures " + fewer);
+  EXPECT_EQ(missing.status, 0) << missing.err;
+  const std::string note =
+      fmt::format("{}: 1 of 40 rows have no picture any more, e.g. '{}'", test, gone);
+  EXPECT_NE(missing.err.find("note: " + note), std::string::npos) << missing.err;
+  const std::string with_note = test::read_text(streamed);
+  EXPECT_NE(with_note.find(note), std::string::npos);
+  EXPECT_NE(with_note.find(fmt::format("<img alt=\"query {0}\" title=\"query {0}\" "
+                                       "src=\"data:image/webp;base64,\">",
+                                       gone)),
+            std::string::npos);
 
   // Gradients of two different projections have no distance.
   const std::string other = test + "-other";
@@ -256,6 +294,8 @@ TEST(Report, LabelsMayBeAnyNumbers) {  // and the training rows may lack some of
   Pool pool(2);
   const std::string page = make_report(Store::open(folder / "train"), Store::open(folder / "test"),
                                        nullptr, nullptr, {.k = 3, .queries = 12}, pool);
+  EXPECT_NE(page.find("1 of 12 test rows are of 1 classes without training rows"),
+            std::string::npos);
   for (const char* name : {">7<", ">2000000000<", ">2000000001<"})
     EXPECT_NE(page.find(name), std::string::npos) << name;
 }
