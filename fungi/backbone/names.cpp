@@ -86,16 +86,15 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
-      &kTimmNames, &kEvaNames,            &kTorchvisionNames, &kHuggingfaceClipNames,
-      &kClipNames, &kHuggingfaceVitNames, &kBertNames,        &kT5Names,
-      &kAugregNames};
+      &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames, &kClipNames,
+      &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames};
   return all;
 }
 
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
-  static const std::set<std::string> known{"prefix",  "heads",        "size",   "activation",
-                                           "pooling", "norm_epsilon", "family", "mean",
-                                           "std",     "resize",       "squash", "interpolation"};
+  static const std::set<std::string> known{
+      "prefix", "heads", "size",   "activation", "pooling",       "norm_epsilon", "family",
+      "mean",   "std",   "resize", "squash",     "interpolation", "crop"};
   static const std::set<std::string> kin{"mae", "moco", "augreg"};  // what a vit may also be
   if (const auto family = stated_facts.find("family"); family != stated_facts.end()) {
     std::set<std::string> choices = kin;

@@ -173,6 +173,7 @@ StoreSpec Extractor::spec() const {
                             {"mean", p.mean},
                             {"std", p.std}};
   if (p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
+  if (p.floor_crop) settings["preprocess"]["crop"] = "floor";
   spec.settings = settings.dump();
   spec.precision = to_string(*b.precision);
   spec.isa = kernel::kernel_for(b.isa, *b.precision).name;
