@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
@@ -86,16 +87,29 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   a.stride_h = a.stride_w = names.dimension(patch + ".weight", 2);
   a.patch_bias = names.has(patch + ".bias");
   a.depth = names.count_blocks(v + "encoder.layers.", ".self_attn.q_proj.weight");
-  // A whole CLIPModel nests the tower's facts under vision_config; a lone tower has them at the
-  // top. What has the value that CLIPVisionConfig gives it may be left out.
-  const std::string top = names.config_has("/vision_config") ? "/vision_config" : "";
+  // What has the value that CLIPVisionConfig gives it may be left out of config.json. Others have
+  // other values of their own (Idefics, Kosmos-2): what they leave out is not guessed.
+  auto type = names.config_text("/model_type");
+  if (!type) type = names.config_whole_type();
+  const bool defaults = !type || type->starts_with("clip") || type->starts_with("chinese_clip") ||
+                        type->starts_with("metaclip_2") || type->starts_with("git");
+  const auto require = [&](const char* key, const char* fact) {
+    if (!defaults && !names.config_has(key) && !names.stated(fact))
+      fail(fmt::format("config.json leaves out {}{}, whose value in a {} is not known here",
+                       names.config_root().empty() ? "" : names.config_root().substr(1) + "/",
+                       key + 1, printable(*type)),
+           names.checkpoint().path(), fmt::format("state it: --set {}=", fact));
+  };
+  require("/num_attention_heads", "heads");
+  require("/hidden_act", "activation");
+  require("/layer_norm_eps", "norm_epsilon");
   set_heads(names, a, /*left_out=*/12);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));
   a.position_resize = PositionResize::bicubic;
-  a.norm_epsilon = float(names.config_number((top + "/layer_norm_eps").c_str()).value_or(1e-5));
-  if (const auto act = names.config_text((top + "/hidden_act").c_str()))
-    a.activation = parse_activation(*act);
+  a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-5));
+  if (const auto act = names.config_activation("/hidden_act"))
+    a.activation = *act;
   else if (names.checkpoint().config().empty() && !names.stated("activation"))
     fail("a CLIP tower without config.json does not tell its activation", names.checkpoint().path(),
          "keep config.json beside it, or state --set activation=quick_gelu or gelu");
@@ -109,8 +123,7 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);
   settle_facts(names, a);
 
-  w.embedding(patch, v + "embeddings.class_embedding",
-              v + "embeddings.position_embedding.weight");
+  w.embedding(patch, v + "embeddings.class_embedding", v + "embeddings.position_embedding.weight");
   w.affine("norm_pre", v + "pre_layrnorm");  // spelled so in the files
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i),
@@ -141,11 +154,11 @@ const Dialect kClipNames{"OpenAI's CLIP",
                           "class_embedding", "ln_pre.weight"},
                          read_clip};
 
-const Dialect kHuggingfaceClipNames{"Hugging Face's CLIP",
-                                    {"encoder.layers.0.self_attn.q_proj.weight",
-                                     "embeddings.class_embedding",
-                                     "embeddings.patch_embedding.weight", "pre_layrnorm.weight"},
-                                    read_huggingface_clip,
-                                    "vision_model."};  // a lone tower has none in transformers 5
+const Dialect kHuggingfaceClipNames{
+    "Hugging Face's CLIP",
+    {"encoder.layers.0.self_attn.q_proj.weight", "embeddings.class_embedding",
+     "embeddings.patch_embedding.weight", "pre_layrnorm.weight"},
+    read_huggingface_clip,
+    "vision_model."};  // a lone tower has none in transformers 5
 
 }  // namespace fungi

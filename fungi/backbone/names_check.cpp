@@ -110,14 +110,12 @@ void check_config(const NameReader& names, const Architecture& a) {
     const char* pointer;
     size_t found;
   };
-  for (const Fact& fact :
-       {Fact{"/num_hidden_layers", a.depth}, Fact{"/vision_config/num_hidden_layers", a.depth},
-        Fact{"/model_args/depth", a.depth}, Fact{"/hidden_size", a.width},
-        Fact{"/vision_config/hidden_size", a.width}, Fact{"/model_args/embed_dim", a.width},
-        Fact{"/d_model", a.width}, Fact{"/num_layers", a.depth}})
+  for (const Fact& fact : {Fact{"/num_hidden_layers", a.depth}, Fact{"/model_args/depth", a.depth},
+                           Fact{"/hidden_size", a.width}, Fact{"/model_args/embed_dim", a.width},
+                           Fact{"/d_model", a.width}, Fact{"/num_layers", a.depth}})
     if (const auto expected = names.config_size(fact.pointer); expected && *expected != fact.found)
-      fail(fmt::format("config.json says {} = {}, the tensors say {}", fact.pointer + 1, *expected,
-                       fact.found),
+      fail(fmt::format("config.json says {} = {}, the tensors say {}",
+                       (names.config_root() + fact.pointer).substr(1), *expected, fact.found),
            names.checkpoint().path(),
            "the file is incomplete, or config.json belongs to another model: move it away");
 }

@@ -78,7 +78,7 @@ std::optional<size_t> padding_id(const NameReader& names, const Architecture& a)
 
 // As Hugging Face's T5Config reads "relu", "gated-silu", ...
 kernel::Activation t5_activation(const NameReader& names, bool gated) {
-  if (const auto act = names.config_text("/dense_act_fn")) return parse_activation(*act);
+  if (const auto act = names.config_activation("/dense_act_fn")) return *act;
   const auto text = names.config_text("/feed_forward_proj");
   if (!text) return gated ? kernel::Activation::gelu_tanh : kernel::Activation::relu;
   const bool says_gated = text->starts_with("gated-");
@@ -108,7 +108,7 @@ void read_bert(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.prefix_tokens = 0;
   a.post_norm = true, a.norm_pre = true, a.final_norm = false;
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-12));
-  a.activation = parse_activation(names.config_text("/hidden_act").value_or("gelu"));
+  a.activation = names.config_activation("/hidden_act").value_or(kernel::Activation::gelu);
   settle_facts(names, a);
 
   auto norm = [&](const std::string& canonical,
@@ -185,18 +185,21 @@ void read_t5(const NameReader& names, Architecture& a, RecipeWriter& w) {
 
 }  // namespace
 
-const Dialect kBertNames{"BERT",
-                         {"encoder.layer.0.attention.self.query.weight",
-                          "embeddings.word_embeddings.weight",
-                          "encoder.layer.0.attention.output.dense.weight",
-                          "embeddings.position_embeddings.weight"},
-                         read_bert};
+const Dialect kBertNames{
+    "BERT",
+    {"encoder.layer.0.attention.self.query.weight", "embeddings.word_embeddings.weight",
+     "encoder.layer.0.attention.output.dense.weight", "embeddings.position_embeddings.weight"},
+    read_bert,
+    "",
+    /*text=*/true};
 
-const Dialect kT5Names{"T5",
-                       {"encoder.block.0.layer.0.SelfAttention.q.weight",
-                        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-                        "encoder.block.0.layer.0.SelfAttention.k.weight",
-                        "encoder.final_layer_norm.weight"},
-                       read_t5};
+const Dialect kT5Names{
+    "T5",
+    {"encoder.block.0.layer.0.SelfAttention.q.weight",
+     "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+     "encoder.block.0.layer.0.SelfAttention.k.weight", "encoder.final_layer_norm.weight"},
+    read_t5,
+    "",
+    /*text=*/true};
 
 }  // namespace fungi

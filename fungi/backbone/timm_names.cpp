@@ -63,9 +63,9 @@ class Origin {
 };
 
 // The activation of a plain MLP, where config.json has an opinion.
-std::optional<std::string> config_activation(const NameReader& names) {
-  auto act = names.config_text("/model_args/act_layer");
-  return act ? act : names.config_text("/act_layer");
+std::optional<kernel::Activation> config_activation(const NameReader& names) {
+  const auto act = names.config_activation("/model_args/act_layer");
+  return act ? act : names.config_activation("/act_layer");
 }
 
 // Without timm's config.json the family's own evaluation transform is assumed and said to be so.
@@ -188,7 +188,7 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
          "this variant is not among those that `fungi models` lists");
   const bool quick = origin.mentions("quickgelu") || origin.mentions("quick_gelu");
   if (quick) a.activation = kernel::Activation::quick_gelu;
-  if (const auto act = config_activation(names)) a.activation = parse_activation(*act);
+  if (const auto act = config_activation(names)) a.activation = *act;
   if (a.gated_mlp) {  // timm has several, which tensors do not tell apart
     a.activation = kernel::Activation::silu;
     if (!names.has("blocks.0.mlp.w12.weight") && !origin.mentions("dinov2") &&
