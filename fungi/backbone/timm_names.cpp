@@ -190,7 +190,7 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
   if (quick) a.activation = kernel::Activation::quick_gelu;
   if (const auto act = config_activation(names)) a.activation = *act;
   if (a.gated_mlp) {  // timm has several, which tensors do not tell apart
-    a.activation = kernel::Activation::silu;
+    if (!config_activation(names)) a.activation = kernel::Activation::silu;
     if (!names.has("blocks.0.mlp.w12.weight") && !origin.mentions("dinov2") &&
         !names.stated("activation"))
       fail("a gated MLP in timm's names does not tell its activation", names.checkpoint().path(),
@@ -198,7 +198,9 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
   }
   if (a.norm_pre) {
     a.family = "clip";
-    a.norm_epsilon = 1e-5f;
+    // timm's CLIPs have torch's epsilon; another ViT with this norm keeps that of ViTs.
+    const std::string architecture = names.config_text("/architecture").value_or("clip");
+    if (architecture.find("clip") != std::string::npos) a.norm_epsilon = 1e-5f;
     if (!quick && !names.stated("activation") && !names.config_text("/architecture"))
       fail("a CLIP tower in timm's names does not tell its activation", names.checkpoint().path(),
            "state it: --set activation=quick_gelu (OpenAI's weights) or --set activation=gelu");
@@ -288,6 +290,7 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   set_family(names, origin, a);
   set_pooling(names, a);
   set_head(names, origin, a);
+  check_timm_args(names, a);
   set_preprocess(names, origin, a);
   settle_facts(names, a);
   check_resize_known(names, origin, a);
