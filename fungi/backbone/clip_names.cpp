@@ -41,17 +41,19 @@ void read_clip(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.stride_h = a.stride_w = names.dimension("conv1.weight", 2);
   a.patch_bias = names.has("conv1.bias");
   a.depth = names.count_blocks("transformer.resblocks.", ".attn.in_proj_weight");
-  set_heads(names, a);
   a.mlp_hidden = names.dimension("transformer.resblocks.0.mlp.c_fc.weight", 0);
   a.layer_scale = names.has("transformer.resblocks.0.ls_1.gamma") ||
                   names.has("transformer.resblocks.0.ls_2.gamma");
   set_clip(names, a, names.dimension("positional_embedding", 0));
-  if (is_released_by_openai(names))
+  const bool configured = read_open_clip_config(names, a);
+  if (!configured || names.stated("heads")) set_heads(names, a);
+  read_open_clip_transform(names, a);
+  if (!configured && is_released_by_openai(names))
     a.activation = kernel::Activation::quick_gelu;
-  else if (!names.stated("activation"))
+  else if (!configured && !names.stated("activation"))
     fail("a CLIP tower in OpenAI's names does not tell its activation", names.checkpoint().path(),
-         "state it: --set activation=quick_gelu (OpenAI's weights, and open_clip's -quickgelu) or "
-         "--set activation=gelu");
+         "keep open_clip_config.json beside it, or state it: --set activation=quick_gelu (OpenAI's "
+         "weights, and open_clip's -quickgelu) or --set activation=gelu");
   a.head = names.has("proj");
   check_projection(names, a, "proj");
   if (a.head) a.embedding_width = names.dimension("proj", 1);

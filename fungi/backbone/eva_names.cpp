@@ -41,13 +41,14 @@ void read_eva(const NameReader& names, Architecture& a, RecipeWriter& w) {
     a.embedding_width = names.dimension("head.weight", 0);
   }
   if (!fc_norm) check_projection(names, a, "head.weight");
-  if (!read_timm_transform(names, a)) {
+  if (!read_timm_transform(names, a) && !read_open_clip_transform(names, a)) {
     a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
     a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
     a.preprocess.source = "EVA-02-CLIP";
     a.preprocess.assumed = false;
   }
   check_timm_args(names, a);
+  check_trunk(names, a);
   settle_facts(names, a);
 
   w.embedding("patch_embed.proj", "cls_token", "pos_embed");

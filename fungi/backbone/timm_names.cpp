@@ -73,7 +73,7 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
   PreprocessFacts& p = a.preprocess;
   const size_t side = std::min(a.input_h, a.input_w);
   p.augreg = origin.mentions("augreg") || origin.mentions("augreg2");
-  if (read_timm_transform(names, a)) return;
+  if (read_timm_transform(names, a) || read_open_clip_transform(names, a)) return;
   p.resize = side * 256 / 224;
   p.source = "assumed: ImageNet statistics";
   if (p.augreg) {
@@ -291,6 +291,7 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   set_pooling(names, a);
   set_head(names, origin, a);
   check_timm_args(names, a);
+  check_trunk(names, a);
   set_preprocess(names, origin, a);
   settle_facts(names, a);
   check_resize_known(names, origin, a);
