@@ -110,10 +110,10 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  verb.add_option(
-      "--set", facts,
-      "State a fact the file does not hold, key=value (heads, size, activation, "
-      "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, interpolation)");
+  verb.add_option("--set", facts,
+                  "State a fact the file does not hold, key=value (heads, size, activation, "
+                  "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, crop, "
+                  "interpolation)");
   threads.add_to(verb);
   return option;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
@@ -40,17 +41,19 @@ void read_clip(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.stride_h = a.stride_w = names.dimension("conv1.weight", 2);
   a.patch_bias = names.has("conv1.bias");
   a.depth = names.count_blocks("transformer.resblocks.", ".attn.in_proj_weight");
-  set_heads(names, a);
   a.mlp_hidden = names.dimension("transformer.resblocks.0.mlp.c_fc.weight", 0);
   a.layer_scale = names.has("transformer.resblocks.0.ls_1.gamma") ||
                   names.has("transformer.resblocks.0.ls_2.gamma");
   set_clip(names, a, names.dimension("positional_embedding", 0));
-  if (is_released_by_openai(names))
+  const bool configured = read_open_clip_config(names, a);
+  if (!configured || names.stated("heads")) set_heads(names, a);
+  read_open_clip_transform(names, a);
+  if (!configured && is_released_by_openai(names))
     a.activation = kernel::Activation::quick_gelu;
-  else if (!names.stated("activation"))
+  else if (!configured && !names.stated("activation"))
     fail("a CLIP tower in OpenAI's names does not tell its activation", names.checkpoint().path(),
-         "state it: --set activation=quick_gelu (OpenAI's weights, and open_clip's -quickgelu) or "
-         "--set activation=gelu");
+         "keep open_clip_config.json beside it, or state it: --set activation=quick_gelu (OpenAI's "
+         "weights, and open_clip's -quickgelu) or --set activation=gelu");
   a.head = names.has("proj");
   check_projection(names, a, "proj");
   if (a.head) a.embedding_width = names.dimension("proj", 1);
@@ -86,16 +89,29 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   a.stride_h = a.stride_w = names.dimension(patch + ".weight", 2);
   a.patch_bias = names.has(patch + ".bias");
   a.depth = names.count_blocks(v + "encoder.layers.", ".self_attn.q_proj.weight");
-  // A whole CLIPModel nests the tower's facts under vision_config; a lone tower has them at the
-  // top. What has the value that CLIPVisionConfig gives it may be left out.
-  const std::string top = names.config_has("/vision_config") ? "/vision_config" : "";
+  // What has the value that CLIPVisionConfig gives it may be left out of config.json. Others have
+  // other values of their own (Idefics, Kosmos-2): what they leave out is not guessed.
+  auto type = names.config_text("/model_type");
+  if (!type) type = names.config_whole_type();
+  const bool defaults = !type || type->starts_with("clip") || type->starts_with("chinese_clip") ||
+                        type->starts_with("metaclip_2") || type->starts_with("git");
+  const auto require = [&](const char* key, const char* fact) {
+    if (!defaults && !names.config_has(key) && !names.stated(fact))
+      fail(fmt::format("config.json leaves out {}{}, whose value in a {} is not known here",
+                       names.config_root().empty() ? "" : names.config_root().substr(1) + "/",
+                       key + 1, printable(*type)),
+           names.checkpoint().path(), fmt::format("state it: --set {}=", fact));
+  };
+  require("/num_attention_heads", "heads");
+  require("/hidden_act", "activation");
+  require("/layer_norm_eps", "norm_epsilon");
   set_heads(names, a, /*left_out=*/12);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));
   a.position_resize = PositionResize::bicubic;
-  a.norm_epsilon = float(names.config_number((top + "/layer_norm_eps").c_str()).value_or(1e-5));
-  if (const auto act = names.config_text((top + "/hidden_act").c_str()))
-    a.activation = parse_activation(*act);
+  a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-5));
+  if (const auto act = names.config_activation("/hidden_act"))
+    a.activation = *act;
   else if (names.checkpoint().config().empty() && !names.stated("activation"))
     fail("a CLIP tower without config.json does not tell its activation", names.checkpoint().path(),
          "keep config.json beside it, or state --set activation=quick_gelu or gelu");

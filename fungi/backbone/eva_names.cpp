@@ -27,23 +27,28 @@ void read_eva(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.channels = names.dimension("patch_embed.proj.weight", 1);
   a.patch_h = a.patch_w = a.stride_h = a.stride_w = names.dimension("patch_embed.proj.weight", 2);
   set_grid(names, a, names.count("pos_embed") / a.width - 1);
-  const std::string pool = names.config_text("/global_pool").value_or("token");
   const bool fc_norm = names.has_affine("fc_norm");
-  if (pool != "token" && !fc_norm)
+  const std::string pool =
+      names.config_text("/model_args/global_pool")
+          .value_or(names.config_text("/global_pool").value_or(fc_norm ? "avg" : "token"));
+  if (pool != "token" && (pool != "avg" || !fc_norm))
     fail(fmt::format("config.json says global_pool {}, which is not known here", pool),
          names.checkpoint().path(), "only the class token, or the mean with fc_norm, is");
-  if (fc_norm) a.norm_after_pooling = true, a.pooling = Pooling::mean_patches;
+  a.norm_after_pooling = fc_norm;
+  if (pool == "avg") a.pooling = Pooling::mean_patches;
   if (names.has_affine("head") && !a.norm_after_pooling) {
     a.head = a.head_bias = true;  // timm's heads always have a bias
     a.embedding_width = names.dimension("head.weight", 0);
   }
   if (!fc_norm) check_projection(names, a, "head.weight");
-  if (!read_timm_transform(names, a)) {
+  if (!read_timm_transform(names, a) && !read_open_clip_transform(names, a)) {
     a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
     a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
     a.preprocess.source = "EVA-02-CLIP";
     a.preprocess.assumed = false;
   }
+  check_timm_args(names, a);
+  check_trunk(names, a);
   settle_facts(names, a);
 
   w.embedding("patch_embed.proj", "cls_token", "pos_embed");

@@ -2,12 +2,63 @@
 // Hugging Face's ViT, DINOv2 (with or without registers) and AST: one attention naming, three kinds
 // of norms and prefix tokens.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "fungi/backbone/names.h"
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
+
+// Whose networks are run here. Others have the same names and compute something else: windows
+// (RF-DETR), words beside the picture (ViLT), another way to positions (ViTPose).
+const std::set<std::string> kTypes{"audio-spectrogram-transformer",
+                                   "deit",
+                                   "dinov2",
+                                   "dinov2_with_registers",
+                                   "dpt",
+                                   "flava_image_model",
+                                   "vit",
+                                   "vit_mae",
+                                   "vit_msn"};
+
+void check_type(const NameReader& names) {
+  const auto type = names.config_text("/model_type");
+  if (names.config_whole_type() == "flava")
+    fail("config.json says model_type flava, which does not look at pictures alone",
+         names.checkpoint().path(), "give the image model of it by itself");
+  if (type && !kTypes.count(*type))
+    fail(fmt::format("config.json says {} = {}, expected one of {}",
+                     (names.config_root() + "/model_type").substr(1), printable(*type),
+                     fmt::join(kTypes, ", ")),
+         names.checkpoint().path(),
+         "its tensors have the names of these, but it is not known to compute the same; `fungi "
+         "models` lists the families");
+}
+
+// Tensors beside the blocks that a ViT does not have: words (ViLT), relative positions (BEiT), the
+// tokens of a detector (YOLOS); and a projection after the network, as VisionTextDualEncoder has
+// it, behind a pooler that is not run here.
+void refuse_other_parts(const NameReader& names) {
+  const std::string embeddings = names.full("embeddings."), encoder = names.full("encoder.");
+  std::string above = names.full("");
+  if (above.ends_with("vision_model.")) above.resize(above.size() - 13);
+  for (const TensorInfo& t : names.checkpoint().tensors()) {
+    bool known = !t.name.starts_with(embeddings) && !t.name.starts_with(encoder);
+    for (const char* part :
+         {"embeddings.cls_token", "embeddings.distillation_token", "embeddings.register_tokens",
+          "embeddings.mask_token", "embeddings.position_embeddings", "embeddings.position_ids",
+          "embeddings.patch_embeddings.projection.", "encoder.layer."})
+      known |= t.name.starts_with(names.full(part));
+    if (!known || t.name == above + "visual_projection.weight")
+      fail("the tensor belongs to the network, but nothing here uses it",
+           tensor_place(names.checkpoint().path(), t.name),
+           "this variant is not among those that `fungi models` lists; the embedding would be "
+           "wrong");
+  }
+}
 
 // Bins, frames and strides are in config.json alone; the defaults are those of the published AST.
 // The number of positions tells whether they are the model's.
@@ -30,11 +81,7 @@ void set_filter_bank(const NameReader& names, Architecture& a, size_t positions)
 }
 
 void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter& w) {
-  // Encoders of pictures with words have these names, too.
-  if (const auto type = names.config_text("/model_type"); type == "vilt" || type == "flava")
-    fail(
-        fmt::format("config.json says model_type {}, which does not look at pictures alone", *type),
-        names.checkpoint().path(), "`fungi models` lists what can be run");
+  check_type(names);
   const std::string patch = "embeddings.patch_embeddings.projection";
   const bool dinov2 = names.has_affine("encoder.layer.0.norm1"),
              swiglu = names.has_affine("encoder.layer.0.mlp.weights_in");
@@ -45,9 +92,13 @@ void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter
   a.patch_h = a.stride_h = names.dimension(patch + ".weight", 2);
   a.patch_w = a.stride_w = names.dimension(patch + ".weight", 3);
   a.depth = names.count_blocks("encoder.layer.", ".attention.attention.query.weight");
-  set_heads(names, a);
-  a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(dinov2 ? 1e-6 : 1e-12));
-  a.activation = parse_activation(names.config_text("/hidden_act").value_or("gelu"));
+  // What these types leave out of a config.json has the value that all of them have, but for the
+  // epsilon.
+  const auto type = names.config_text("/model_type");
+  set_heads(names, a, type ? 12 : 0);
+  a.norm_epsilon = float(
+      names.config_number("/layer_norm_eps").value_or(dinov2 || type == "vit_msn" ? 1e-6 : 1e-12));
+  a.activation = names.config_activation("/hidden_act").value_or(kernel::Activation::gelu);
   a.qkv_bias = names.has("encoder.layer.0.attention.attention.query.bias") ||
                names.has("encoder.layer.0.attention.attention.value.bias");
   const std::string fc1 = swiglu ? "mlp.weights_in" : dinov2 ? "mlp.fc1" : "intermediate.dense";
@@ -62,7 +113,6 @@ void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter
                     ? names.count("embeddings.register_tokens") / a.width
                     : 0;
   const bool distilled = names.has("embeddings.distillation_token");
-  const auto type = names.config_text("/model_type");
   if (!a.registers && type == "dinov2_with_registers")
     refuse_missing(names, names.full("embeddings.register_tokens"));
   if (!distilled && (type == "deit" || type == "audio-spectrogram-transformer"))
@@ -73,6 +123,7 @@ void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter
     fail("tokens of a detector (YOLOS), expected an encoder of whole images",
          tensor_place(names.checkpoint().path(), names.full("embeddings.detection_tokens")),
          "this variant is not among those that `fungi models` lists");
+  refuse_other_parts(names);
   const std::string table = "embeddings.position_embeddings";
   const size_t plain = a.prefix_tokens - a.registers, positions = names.count(table) / a.width;
   if (positions <= plain)

@@ -92,9 +92,9 @@ std::span<const Dialect* const> dialects() {
 }
 
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
-  static const std::set<std::string> known{"prefix",  "heads",        "size",   "activation",
-                                           "pooling", "norm_epsilon", "family", "mean",
-                                           "std",     "resize",       "squash", "interpolation"};
+  static const std::set<std::string> known{
+      "prefix", "heads", "size",   "activation", "pooling",       "norm_epsilon", "family",
+      "mean",   "std",   "resize", "squash",     "interpolation", "crop"};
   static const std::set<std::string> kin{"mae", "moco", "augreg"};  // what a vit may also be
   if (const auto family = stated_facts.find("family"); family != stated_facts.end()) {
     std::set<std::string> choices = kin;

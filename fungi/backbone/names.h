@@ -51,21 +51,31 @@ class NameReader {
   size_t count_blocks(std::string_view before, std::string_view after) const;
 
   std::optional<std::string> stated(const std::string& key) const;  // by the user
-  std::optional<std::string> config_text(
-      const char* pointer) const;  // JSON pointers into config.json
+  // JSON pointers into config.json: into that part of it which describes this network, e.g.
+  // vision_config, where there is one; otherwise from its top.
+  std::optional<std::string> config_text(const char* pointer) const;
   // Error when there is something else than a number: a fact must not be lost.
   std::optional<double> config_number(const char* pointer) const;
   std::optional<size_t> config_size(const char* pointer) const;  // whole, 1 to 2^20; else Error
   std::optional<bool> config_flag(const char* pointer) const;
   bool config_has(const char* pointer) const { return config_value(pointer) != nullptr; }
+  // Error naming the file when it is none that is known here.
+  std::optional<kernel::Activation> config_activation(const char* pointer) const;
+  std::vector<std::string> config_keys(const char* pointer) const;  // of an object; else none
+  std::string config_dump(const char* pointer) const;  // as it stands there, for messages
+  std::string config_root() const { return root_; }    // "" or "/vision_config", ...
+  // The model_type at the top of config.json: that of the whole file.
+  std::optional<std::string> config_whole_type() const;
 
  private:
   // Finds the one prefix P for which both P + tower + anchor are tensors.
   bool find_prefix(const Anchors& anchors, std::string_view tower);
   const nlohmann::json* config_value(std::string_view pointer) const;  // null: not there
+  const nlohmann::json& config() const;
+  std::string find_config_root() const;
   const Checkpoint& checkpoint_;
   const StatedFacts& overrides_;
-  std::string prefix_, tower_;
+  std::string prefix_, tower_, root_;
   mutable std::shared_ptr<const nlohmann::json> config_;  // read when first asked for
 };
 
@@ -95,10 +105,11 @@ struct Dialect {
   // understand it must refuse.
   void (*read)(const NameReader& names, Architecture& a, RecipeWriter& w);
   std::string_view tower = "";  // a folder that the anchors may lie in, below the prefix
+  bool text = false;            // and not images: no part of config.json but its top is meant
 };
 
 // The number of heads: stated, that of config.json, or by the width. left_out: what a config.json
-// that is silent means, if it means anything.
+// that is silent means, if it means anything (0: nothing).
 void set_heads(const NameReader& names, Architecture& a, size_t left_out = 0);
 // The grid of a position table of so many rows (without those of prefix tokens), and the input
 // size: the one stated, or that of the table. Before the preprocessing, which follows the size.
@@ -132,6 +143,14 @@ void check_projection(const NameReader& names, const Architecture& a, const std:
 // The evaluation transform, which no tensor tells: what timm's config.json says of it (false: there
 // is none), or a preprocessor_config.json beside the file; then what the user says.
 bool read_timm_transform(const NameReader& names, Architecture& a);
+// Refuses what its config.json says in model_args and nothing here does.
+void check_timm_args(const NameReader& names, const Architecture& a);
+// What open_clip_config.json says of the tower, and of its transform (false: there is none, or it
+// is not about this file). And a timm trunk of open_clip's: refuses a head after it, which nothing
+// here runs, and another pooling.
+bool read_open_clip_config(const NameReader& names, Architecture& a);
+bool read_open_clip_transform(const NameReader& names, Architecture& a);
+void check_trunk(const NameReader& names, const Architecture& a);
 size_t augreg_resize(const Architecture& a);  // what its pictures are resized to before the crop
 void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a);
 void state_preprocess(const StatedFacts& facts, Architecture& a);

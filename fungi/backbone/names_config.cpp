@@ -2,6 +2,7 @@
 // What config.json says. A file that cannot be read, or a fact of the wrong type, is an Error: to
 // go on without it would be a guess.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -12,16 +13,19 @@
 namespace fungi {
 namespace {
 
-[[noreturn]] void mistyped(const Checkpoint& checkpoint, const char* pointer, const char* expected,
-                           const nlohmann::json& found) {
-  fail(fmt::format("config.json: expected {} as {}, found {}", expected, pointer,
-                   found.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
+std::string printed(const nlohmann::json& value) {
+  return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+[[noreturn]] void mistyped(const Checkpoint& checkpoint, const std::string& pointer,
+                           const char* expected, const nlohmann::json& found) {
+  fail(fmt::format("config.json: expected {} as {}, found {}", expected, pointer, printed(found)),
        checkpoint.path(), "correct config.json, or move it away and state the facts with --set");
 }
 
 }  // namespace
 
-const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
+const nlohmann::json& NameReader::config() const {
   if (!config_) {
     const std::string& text = checkpoint_.config();
     auto all = text.empty() ? nlohmann::json::object() : parse_json(text);
@@ -31,7 +35,31 @@ const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
            "get the file again, or move it away and state the facts with --set");
     config_ = std::make_shared<const nlohmann::json>(std::move(all));
   }
-  const nlohmann::json* value = config_.get();
+  return *config_;
+}
+
+// Models of several networks describe each in a part of its own; what is at the top is then of the
+// whole, or of the text model.
+std::string NameReader::find_config_root() const {
+  std::vector<std::string> found;
+  for (const char* part : {"vision_config", "encoder", "backbone_config", "image_config"})
+    if (config().contains(part) && config().at(part).is_object()) found.push_back(part);
+  if (found.size() > 1)
+    fail(fmt::format("config.json: expected one description of an image encoder, found {}",
+                     fmt::join(found, " and ")),
+         checkpoint_.path(), "leave that of this network in config.json alone");
+  return found.empty() ? "" : "/" + found.front();
+}
+
+std::optional<std::string> NameReader::config_whole_type() const {
+  const auto at = config().find("model_type");
+  return at != config().end() && at->is_string() ? std::optional(at->get<std::string>())
+                                                 : std::nullopt;
+}
+
+const nlohmann::json* NameReader::config_value(std::string_view pointer) const {
+  const nlohmann::json* value = &config();
+  if (!root_.empty()) value = &value->at(root_.substr(1));
   // timm before 0.8 wrote what it now calls pretrained_cfg beside the architecture.
   constexpr std::string_view kTimm = "/pretrained_cfg";
   if (pointer.starts_with(kTimm) && value->contains("architecture") &&
@@ -60,7 +88,7 @@ std::optional<std::string> NameReader::config_text(const char* pointer) const {
 std::optional<double> NameReader::config_number(const char* pointer) const {
   const nlohmann::json* value = config_value(pointer);
   if (!value || value->is_array()) return {};
-  if (!value->is_number()) mistyped(checkpoint_, pointer, "a number", *value);
+  if (!value->is_number()) mistyped(checkpoint_, root_ + pointer, "a number", *value);
   return value->get<double>();
 }
 
@@ -68,8 +96,33 @@ std::optional<size_t> NameReader::config_size(const char* pointer) const {
   const auto number = config_number(pointer);
   if (!number) return {};
   if (!(*number >= 1 && *number <= 1 << 20) || *number != std::floor(*number))
-    mistyped(checkpoint_, pointer, "a whole number from 1 to 2^20", *config_value(pointer));
+    mistyped(checkpoint_, root_ + pointer, "a whole number from 1 to 2^20", *config_value(pointer));
   return size_t(*number);
+}
+
+std::optional<kernel::Activation> NameReader::config_activation(const char* pointer) const {
+  const auto text = config_text(pointer);
+  if (!text) return {};
+  try {
+    return parse_activation(*text);
+  } catch (const Error& e) {
+    if (stated("activation")) return {};  // which has the last word
+    fail(fmt::format("config.json: {} as {}", e.message(), root_ + pointer), checkpoint_.path(),
+         e.hint());
+  }
+}
+
+std::vector<std::string> NameReader::config_keys(const char* pointer) const {
+  std::vector<std::string> keys;
+  const nlohmann::json* value = config_value(pointer);
+  if (value && value->is_object())
+    for (const auto& [key, ignored] : value->items()) keys.push_back(key);
+  return keys;
+}
+
+std::string NameReader::config_dump(const char* pointer) const {
+  const nlohmann::json* value = config_value(pointer);
+  return value ? printed(*value) : "null";
 }
 
 std::optional<bool> NameReader::config_flag(const char* pointer) const {

@@ -35,9 +35,10 @@ std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names) {
 std::optional<std::pair<size_t, size_t>> config_input_size(const NameReader& names) {
   using Pair = std::pair<const char*, const char*>;
   for (const auto& [h, w] :
-       {Pair{"/pretrained_cfg/input_size/1", "/pretrained_cfg/input_size/2"},
-        Pair{"/image_size/0", "/image_size/1"}, Pair{"/image_size", "/image_size"},
-        Pair{"/vision_config/image_size", "/vision_config/image_size"}})
+       {Pair{"/model_args/img_size/0", "/model_args/img_size/1"},
+        Pair{"/model_args/img_size", "/model_args/img_size"},
+        Pair{"/pretrained_cfg/input_size/1", "/pretrained_cfg/input_size/2"},
+        Pair{"/image_size/0", "/image_size/1"}, Pair{"/image_size", "/image_size"}})
     if (const auto height = names.config_size(h), width = names.config_size(w); height && width)
       return std::pair(*height, *width);
   return {};
@@ -117,8 +118,7 @@ void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
     a.heads = parse_size("heads", *stated);
     return;
   }
-  for (const char* key : {"/num_attention_heads", "/vision_config/num_attention_heads",
-                          "/model_args/num_heads", "/num_heads"})
+  for (const char* key : {"/num_attention_heads", "/model_args/num_heads", "/num_heads"})
     if (const auto n = names.config_size(key)) {
       a.heads = *n;
       return;
@@ -175,6 +175,17 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
                      one_more ? "get the whole file; or, where it is whole, " : "", a.patch_h,
                      a.patch_w));
   }
+  // Others show such a model the whole picture and leave out what is beyond the last patch.
+  if (const auto size = config_input_size(names);
+      size && !stated_size(names) && grid == grid_of(size, a, positions) &&
+      (size->first % a.patch_h || size->second % a.patch_w))
+    fail(fmt::format("config.json says an image size of {}x{}, expected a multiple of the patch "
+                     "{}x{}",
+                     size->first, size->second, a.patch_h, a.patch_w),
+         names.checkpoint().path(),
+         fmt::format("the model leaves out the edge of its pictures, which is not known here; to "
+                     "run it at another size: --set size={}x{}",
+                     grid->first * a.patch_h, grid->second * a.patch_w));
   std::tie(a.stored_grid_h, a.stored_grid_w) = *grid;
   std::tie(a.input_h, a.input_w) =
       stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));

@@ -59,7 +59,11 @@ std::string missing_anchor(const Checkpoint& checkpoint, const Anchors& anchors,
 
 bool NameReader::find_network(const Dialect& dialect) {
   for (std::string_view tower : {dialect.tower, std::string_view()})
-    if (find_prefix(dialect.anchors, tower)) return tower_ = tower, true;
+    if (find_prefix(dialect.anchors, tower)) {
+      tower_ = tower;
+      root_ = dialect.text ? "" : find_config_root();
+      return true;
+    }
   return false;
 }
 
@@ -99,6 +103,13 @@ void refuse_missing(const NameReader& names, const std::string& tensor) {
 void refuse_unknown(const Checkpoint& checkpoint) {
   const char* hint =
       "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors";
+  if (!prefixes_of(checkpoint, "layers.0.attention.q_proj.weight").empty() &&
+      !prefixes_of(checkpoint, "embeddings.cls_token").empty())
+    fail(
+        "these are the names that a ViT has in the memory of transformers 5, expected those that "
+        "it writes to files",
+        checkpoint.path(),
+        "save it with model.save_pretrained() in place of torch.save(model.state_dict())");
   const auto all = dialects();
   for (auto d = all.rbegin(); d != all.rend(); ++d)  // EVA before timm, most of whose names it has
     if (const std::string missing = missing_anchor(checkpoint, (**d).anchors, "", false);

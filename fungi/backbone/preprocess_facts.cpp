@@ -3,9 +3,11 @@
 // Hugging Face's image processors leave beside the weights, and in the user's words (--set mean=0.5
 // std=0.5 resize=248 interpolation=bilinear squash=no).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "fungi/backbone/names.h"
@@ -18,12 +20,64 @@ using json = nlohmann::json;
 
 constexpr size_t kLargestSide = 16384;
 
+// The image processors that resize, crop, scale and normalise and do nothing else, and whether a
+// bare number as their size is that of a square, or of the shorter side.
+const std::map<std::string, bool> kProcessors{
+    {"Beit", true}, {"Bit", false},  {"CLIP", false}, {"ChineseCLIP", false}, {"DPT", true},
+    {"DeiT", true}, {"Flava", true}, {"Pvt", true},   {"Siglip", true},       {"ViT", true}};
+
+// What some of them do besides, and the values with which they do not.
+struct Extra {
+  const char* key;
+  json harmless;
+};
+const Extra kExtras[] = {{"crop_pct", nullptr},
+                         {"rescale_offset", false},
+                         {"keep_aspect_ratio", false},
+                         {"ensure_multiple_of", 1},
+                         {"do_pad", false},
+                         {"do_flip_channel_order", false},
+                         {"do_color_quantize", false},
+                         {"do_image_splitting", false},
+                         {"include_top", false},
+                         {"do_grayscale", false}};
+
 // preprocessor_config.json, read strictly: to go on without a fact in it would be a guess.
 class Processor {
  public:
   explicit Processor(const Checkpoint& checkpoint)
-      : place_(checkpoint.path()), all_(parse_json(checkpoint.image_processor())) {
+      : place_(checkpoint.path()),
+        file_(checkpoint.image_processor_file()),
+        all_(parse_json(checkpoint.image_processor())) {
     if (!all_.is_object()) refuse("expected a JSON object, found something else or a part of one");
+    if (file_ != "processor_config.json") return;
+    json part = has("image_processor") ? all_["image_processor"] : json::object();
+    if (!part.is_object()) mistyped("an object", "image_processor");
+    all_ = std::move(part);
+  }
+
+  bool empty() const { return all_.empty(); }
+  const std::string& file() const { return file_; }
+  // Refuses what does more than is done here. Gives whether a bare size is that of a square, if
+  // the file tells whose it is.
+  std::optional<bool> check_kind() const {
+    for (const Extra& extra : kExtras)
+      if (has(extra.key) && all_[extra.key] != extra.harmless)
+        refuse(fmt::format("{} is {}, which is not known here", extra.key, text(extra.key)));
+    const char* key =
+        has("image_processor_type") ? "image_processor_type" : "feature_extractor_type";
+    if (!has(key)) return {};
+    std::string kind = all_[key].is_string() ? all_[key].get<std::string>() : "";
+    for (const std::string_view end : {"Fast", "Pil", "ImageProcessor", "FeatureExtractor"})
+      if (kind.ends_with(end)) kind.resize(kind.size() - end.size());
+    const auto known = kProcessors.find(kind);
+    if (known == kProcessors.end()) {
+      std::vector<std::string> kinds;
+      for (const auto& [name, square] : kProcessors) kinds.push_back(name);
+      refuse(fmt::format("{} is {}, expected the image processor of one of {}", key, text(key),
+                         fmt::join(kinds, ", ")));
+    }
+    return known->second;
   }
 
   bool has(const char* key) const { return all_.contains(key) && !all_[key].is_null(); }
@@ -66,16 +120,18 @@ class Processor {
     return side.get<size_t>();
   }
   [[noreturn]] void refuse(const std::string& message) const {
-    fail("preprocessor_config.json: " + message, place_,
+    fail(file_ + ": " + message, place_,
          "correct it, or move it away and state mean, std, resize and interpolation with --set");
   }
 
  private:
   [[noreturn]] void mistyped(const char* expected, const char* key) const {
-    refuse(fmt::format("expected {} as {}, found {}", expected, key,
-                       all_[key].dump(-1, ' ', true, json::error_handler_t::replace)));
+    refuse(fmt::format("expected {} as {}, found {}", expected, key, text(key)));
   }
-  std::string place_;
+  std::string text(const char* key) const {
+    return all_[key].dump(-1, ' ', true, json::error_handler_t::replace);
+  }
+  std::string place_, file_;
   json all_;
 };
 
@@ -108,6 +164,20 @@ bool parse_choice(const std::string& text, const char* key, const char* yes, con
   if (text != yes && text != no)
     fail(fmt::format("expected {} or {}, found '{}'", yes, no, text), fmt::format("--set {}", key));
   return text == yes;
+}
+
+// DINOv2 takes any size, in Hugging Face's hands that of its processor: its published files have
+// positions for 518 and a crop of 224.
+void follow_crop(const Checkpoint& checkpoint, const StatedFacts& facts, size_t crop,
+                 Architecture& a) {
+  if (a.family != "dinov2" || a.dialect != "huggingface" || find(facts, "size") ||
+      (a.input_h == crop && a.input_w == crop))
+    return;
+  if (crop % a.patch_h || crop % a.patch_w)
+    fail(fmt::format("{}: a crop of {} is not a multiple of the patch {}x{}",
+                     checkpoint.image_processor_file(), crop, a.patch_h, a.patch_w),
+         checkpoint.path(), "state the input size: --set size=N");
+  a.input_h = a.input_w = crop;
 }
 
 }  // namespace
@@ -164,9 +234,11 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
 void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   if (a.input != InputKind::image || checkpoint.image_processor().empty() ||
-      p.source == "config.json")
+      p.source == "config.json" || p.source == "open_clip_config.json")
     return;
   const Processor file(checkpoint);
+  if (file.empty()) return;
+  const std::optional<bool> bare_size_squares = file.check_kind();
   if (!file.flag("do_rescale", true) || !file.flag("do_resize", true))
     file.refuse("expected do_rescale and do_resize to be true: pictures are always scaled here");
   if (file.has("image_mean") != file.has("image_std"))
@@ -186,16 +258,20 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
       p.mean[i] = float(p.mean[i] / scale);
       p.deviation[i] = float(p.deviation[i] / scale);
     }
-  const size_t input = std::min(a.input_h, a.input_w);
   if (file.has("size")) {
-    p.squash = a.family != "clip";  // what a bare number means to the processors of each
+    p.squash = bare_size_squares.value_or(a.family != "clip");
     const size_t size = file.side("size", p.squash);
+    const bool cropped = file.flag("do_center_crop", file.has("crop_size"));
+    if (!p.squash && file.has("do_center_crop") && !cropped)
+      file.refuse(
+          "do_center_crop is false, but the shorter side alone has a size: expected square "
+          "pictures");
     bool square = true;
-    const size_t crop = file.flag("do_center_crop", file.has("crop_size")) && file.has("crop_size")
-                            ? file.side("crop_size", square)
-                            : size;
+    const size_t crop = cropped && file.has("crop_size") ? file.side("crop_size", square) : size;
     if (crop > size) file.refuse(fmt::format("a crop of {} is larger than size {}", crop, size));
-    p.resize = size * input / crop;  // the same share of the image at any input size
+    follow_crop(checkpoint, facts, crop, a);
+    // The same share of the image at any input size.
+    p.resize = size * std::min(a.input_h, a.input_w) / crop;
     if (p.resize > kLargestSide)
       file.refuse(fmt::format("a crop of {} from {} is too small", crop, size));
   }
@@ -206,18 +282,19 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
       file.refuse(fmt::format("expected resample 2 (bilinear) or 3 (bicubic), found {}", filter));
     p.bilinear = filter == kBilinear;
   }
-  p.source = "preprocessor_config.json";
+  p.floor_crop = true;
+  p.source = file.file();
   p.assumed = false;
 }
 
 void state_preprocess(const StatedFacts& facts, Architecture& a) {
   const std::string *mean = find(facts, "mean"), *deviation = find(facts, "std"),
                     *resize = find(facts, "resize"), *squash = find(facts, "squash"),
-                    *interpolation = find(facts, "interpolation");
-  if (!mean && !deviation && !resize && !squash && !interpolation) return;
+                    *interpolation = find(facts, "interpolation"), *crop = find(facts, "crop");
+  if (!mean && !deviation && !resize && !squash && !interpolation && !crop) return;
   if (a.input != InputKind::image)
     fail("only images have an evaluation transform", "--set",
-         "leave out mean, std, resize, squash and interpolation");
+         "leave out mean, std, resize, squash, crop and interpolation");
   PreprocessFacts& p = a.preprocess;
   if (mean) p.mean = parse_colours(*mean, "mean");
   if (deviation) p.deviation = parse_colours(*deviation, "std");
@@ -232,6 +309,7 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
            "--set resize");
   }
   if (squash) p.squash = parse_choice(*squash, "squash", "yes", "no");
+  if (crop) p.floor_crop = parse_choice(*crop, "crop", "floor", "even");
   if (interpolation)
     p.bilinear = parse_choice(*interpolation, "interpolation", "bilinear", "bicubic");
   if (mean && deviation && resize)

@@ -31,11 +31,15 @@ const std::set<std::string> kRelatives{
        "models` lists the families");
 }
 
-// Other embeddings that are added to the words or come after them: Ernie's, LayoutLM's, those of
-// the small ELECTRA. (Of tensors in the blocks, check_reading() knows.)
-void refuse_other_embeddings(const NameReader& names) {
+// Other embeddings that are added to the words or come after them: Ernie's, LayoutLM's, Bros's,
+// those of the small ELECTRA; and other layers, as LXMERT's. (Of tensors in the blocks,
+// check_reading() knows.)
+void refuse_other_parts(const NameReader& names) {
   for (const TensorInfo& t : names.checkpoint().tensors()) {
-    bool known = !t.name.starts_with(names.full("embeddings"));
+    bool known = true;
+    for (const char* part : {"embeddings", "encoder.", "bbox_embeddings"})
+      known &= !t.name.starts_with(names.full(part));
+    known |= t.name.starts_with(names.full("encoder.layer."));
     for (const char* part : {"word_embeddings", "position_embeddings", "token_type_embeddings",
                              "LayerNorm", "position_ids", "token_type_ids"})
       known |= t.name.starts_with(names.full("embeddings.") + part);
@@ -43,6 +47,19 @@ void refuse_other_embeddings(const NameReader& names) {
       fail("BERT has no such tensor", tensor_place(names.checkpoint().path(), t.name),
            "this variant is not among those that `fungi models` lists");
   }
+}
+
+// What only BERT's own files have, of those without a config.json: its name before the tensors, its
+// head, or the names that norms had in its first files.
+bool is_surely_bert(const NameReader& names) {
+  if (names.stated("family") == "bert") return true;
+  std::string prefix = names.full("");
+  for (size_t dot; (dot = prefix.find('.')) != std::string::npos; prefix.erase(0, dot + 1))
+    if (kBert.count(prefix.substr(0, dot)) || prefix.starts_with("bert_model."))  // DPR's
+      return true;
+  for (const TensorInfo& t : names.checkpoint().tensors())
+    if (t.name.find("cls.predictions.") != std::string::npos) return true;
+  return names.has("embeddings.LayerNorm.gamma");
 }
 
 // RoBERTa's positions count the tokens that are not padding, from its id + 1 on. It shares the
@@ -73,12 +90,18 @@ std::optional<size_t> padding_id(const NameReader& names, const Architecture& a)
   if (names.dimension("embeddings.token_type_embeddings.weight", 0) == 1)
     fail("one token type, as of RoBERTa, and no config.json that tells the model_type",
          names.checkpoint().path(), hint);
+  if (!is_surely_bert(names))
+    fail(
+        "BERT and RoBERTa have these names, but other positions, and no config.json tells the "
+        "model_type",
+        names.checkpoint().path(),
+        "keep its config.json beside it; of BERT or ELECTRA, state --set family=bert");
   return {};
 }
 
 // As Hugging Face's T5Config reads "relu", "gated-silu", ...
 kernel::Activation t5_activation(const NameReader& names, bool gated) {
-  if (const auto act = names.config_text("/dense_act_fn")) return parse_activation(*act);
+  if (const auto act = names.config_activation("/dense_act_fn")) return *act;
   const auto text = names.config_text("/feed_forward_proj");
   if (!text) return gated ? kernel::Activation::gelu_tanh : kernel::Activation::relu;
   const bool says_gated = text->starts_with("gated-");
@@ -97,8 +120,8 @@ void read_bert(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.width = names.dimension("embeddings.word_embeddings.weight", 1);
   a.max_positions = names.dimension("embeddings.position_embeddings.weight", 0);
   a.depth = names.count_blocks("encoder.layer.", ".attention.self.query.weight");
+  refuse_other_parts(names);
   a.padding_id = padding_id(names, a);
-  refuse_other_embeddings(names);
   a.family = a.padding_id ? "roberta" : "bert";
   if (names.config_flag("/is_decoder").value_or(false))
     fail("is_decoder is true: its tokens look back only, expected an encoder",
@@ -108,7 +131,7 @@ void read_bert(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.prefix_tokens = 0;
   a.post_norm = true, a.norm_pre = true, a.final_norm = false;
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-12));
-  a.activation = parse_activation(names.config_text("/hidden_act").value_or("gelu"));
+  a.activation = names.config_activation("/hidden_act").value_or(kernel::Activation::gelu);
   settle_facts(names, a);
 
   auto norm = [&](const std::string& canonical,
@@ -189,13 +212,17 @@ const Dialect kBertNames{
     "BERT",
     {"encoder.layer.0.attention.self.query.weight", "embeddings.word_embeddings.weight",
      "encoder.layer.0.attention.output.dense.weight", "embeddings.position_embeddings.weight"},
-    read_bert};
+    read_bert,
+    "",
+    /*text=*/true};
 
 const Dialect kT5Names{
     "T5",
     {"encoder.block.0.layer.0.SelfAttention.q.weight",
      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
      "encoder.block.0.layer.0.SelfAttention.k.weight", "encoder.final_layer_norm.weight"},
-    read_t5};
+    read_t5,
+    "",
+    /*text=*/true};
 
 }  // namespace fungi

@@ -63,9 +63,9 @@ class Origin {
 };
 
 // The activation of a plain MLP, where config.json has an opinion.
-std::optional<std::string> config_activation(const NameReader& names) {
-  auto act = names.config_text("/model_args/act_layer");
-  return act ? act : names.config_text("/act_layer");
+std::optional<kernel::Activation> config_activation(const NameReader& names) {
+  const auto act = names.config_activation("/model_args/act_layer");
+  return act ? act : names.config_activation("/act_layer");
 }
 
 // Without timm's config.json the family's own evaluation transform is assumed and said to be so.
@@ -73,7 +73,7 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
   PreprocessFacts& p = a.preprocess;
   const size_t side = std::min(a.input_h, a.input_w);
   p.augreg = origin.mentions("augreg") || origin.mentions("augreg2");
-  if (read_timm_transform(names, a)) return;
+  if (read_timm_transform(names, a) || read_open_clip_transform(names, a)) return;
   p.resize = side * 256 / 224;
   p.source = "assumed: ImageNet statistics";
   if (p.augreg) {
@@ -188,9 +188,9 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
          "this variant is not among those that `fungi models` lists");
   const bool quick = origin.mentions("quickgelu") || origin.mentions("quick_gelu");
   if (quick) a.activation = kernel::Activation::quick_gelu;
-  if (const auto act = config_activation(names)) a.activation = parse_activation(*act);
+  if (const auto act = config_activation(names)) a.activation = *act;
   if (a.gated_mlp) {  // timm has several, which tensors do not tell apart
-    a.activation = kernel::Activation::silu;
+    if (!config_activation(names)) a.activation = kernel::Activation::silu;
     if (!names.has("blocks.0.mlp.w12.weight") && !origin.mentions("dinov2") &&
         !names.stated("activation"))
       fail("a gated MLP in timm's names does not tell its activation", names.checkpoint().path(),
@@ -198,7 +198,9 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
   }
   if (a.norm_pre) {
     a.family = "clip";
-    a.norm_epsilon = 1e-5f;
+    // timm's CLIPs have torch's epsilon; another ViT with this norm keeps that of ViTs.
+    const std::string architecture = names.config_text("/architecture").value_or("clip");
+    if (architecture.find("clip") != std::string::npos) a.norm_epsilon = 1e-5f;
     if (!quick && !names.stated("activation") && !names.config_text("/architecture"))
       fail("a CLIP tower in timm's names does not tell its activation", names.checkpoint().path(),
            "state it: --set activation=quick_gelu (OpenAI's weights) or --set activation=gelu");
@@ -288,6 +290,8 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   set_family(names, origin, a);
   set_pooling(names, a);
   set_head(names, origin, a);
+  check_timm_args(names, a);
+  check_trunk(names, a);
   set_preprocess(names, origin, a);
   settle_facts(names, a);
   check_resize_known(names, origin, a);

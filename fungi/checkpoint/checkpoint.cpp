@@ -73,7 +73,7 @@ SourcePointer open_source(FilePointer file) {
 }
 
 struct Checkpoint::State {
-  std::string path, config, image_processor;
+  std::string path, config, image_processor, image_processor_file, open_clip_config;
   SourcePointer source;
   std::vector<TensorInfo> tensors;  // sorted by name
   std::vector<size_t> order;        // tensors[i] is source->tensors[order[i]]
@@ -94,7 +94,12 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   state.path = file.string();
   state.source = open_source(FileBytes::map(file));
   state.config = read_config(file.parent_path(), "config.json");
-  state.image_processor = read_config(file.parent_path(), "preprocessor_config.json");
+  state.open_clip_config = read_config(file.parent_path(), "open_clip_config.json");
+  for (const char* name : {"preprocessor_config.json", "processor_config.json"}) {
+    if (!state.image_processor.empty()) break;
+    state.image_processor_file = name;
+    state.image_processor = read_config(file.parent_path(), name);
+  }
 
   const auto& found = state.source->tensors;
   if (found.empty())
@@ -116,6 +121,8 @@ const std::string& Checkpoint::path() const { return state_->path; }
 const std::string& Checkpoint::format() const { return state_->source->format; }
 const std::vector<TensorInfo>& Checkpoint::tensors() const { return state_->tensors; }
 const std::string& Checkpoint::image_processor() const { return state_->image_processor; }
+const std::string& Checkpoint::image_processor_file() const { return state_->image_processor_file; }
+const std::string& Checkpoint::open_clip_config() const { return state_->open_clip_config; }
 const std::string& Checkpoint::config() const { return state_->config; }
 
 const TensorInfo* Checkpoint::find(std::string_view name) const {

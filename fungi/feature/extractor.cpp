@@ -132,8 +132,13 @@ std::vector<StoreBlock> Extractor::blocks() const {
 
 std::vector<std::string> Extractor::notes() const {
   std::vector<std::string> all;
-  if (const PreprocessFacts& p = state_->backbone.architecture().preprocess;
-      p.assumed && !state_->backbone.path().empty())
+  const Architecture& a = state_->backbone.architecture();
+  if (a.heads_assumed && !state_->backbone.path().empty())
+    all.push_back(
+        fmt::format("nothing beside the checkpoint tells its number of heads, so {} of {} are "
+                    "assumed: keep its config.json beside it, or state heads",
+                    a.heads, a.head_dim));
+  if (const PreprocessFacts& p = a.preprocess; p.assumed && !state_->backbone.path().empty())
     all.push_back(
         fmt::format("nothing in the checkpoint tells its evaluation transform ({}): keep its "
                     "config.json (Hugging Face: preprocessor_config.json) beside it, or state "
@@ -181,6 +186,7 @@ StoreSpec Extractor::spec() const {
                             {"mean", p.mean},
                             {"std", p.std}};
   if (p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
+  if (p.floor_crop) settings["preprocess"]["crop"] = "floor";
   spec.settings = settings.dump();
   spec.precision = to_string(*b.precision);
   spec.isa = kernel::kernel_for(b.isa, *b.precision).name;

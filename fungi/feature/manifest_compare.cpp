@@ -117,7 +117,7 @@ void require_same(const StoreSpec& expected, const StoreSpec& found, const std::
          place,
          d->path.starts_with("settings.preprocess")
              ? "keep the model's config.json or preprocessor_config.json beside it, or state its "
-               "transform (--set mean= std= resize= squash= interpolation=); or " +
+               "transform (--set mean= std= resize= squash= crop= interpolation=); or " +
                    hint
              : hint);
   }

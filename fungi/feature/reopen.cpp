@@ -192,7 +192,11 @@ BackboneOptions with_transform(const ExtractionRecord& record, BackboneOptions o
     o.stated_facts["resize"] = std::to_string(p.at("resize").get<size_t>());
     o.stated_facts["interpolation"] = p.at("filter").get<std::string>();
     o.stated_facts["squash"] = p.value("squash", false) ? "yes" : "no";
-    const std::string family = json::parse(record.manifest.spec.architecture).value("family", "");
+    o.stated_facts["crop"] = p.value("crop", "even");
+    const json facts = json::parse(record.manifest.spec.architecture);
+    const std::string family = facts.value("family", "");
+    if (family == "dinov2" && facts.value("dialect", "") == "huggingface")  // its crop decides
+      o.stated_facts.emplace("size", std::to_string(p.at("size").get<size_t>()));
     if (family == "dino" || family == "vit") o.stated_facts.emplace("family", family);
     return o;
   });

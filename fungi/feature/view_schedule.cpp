@@ -47,6 +47,7 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   if (a.preprocess.squash) p.resize = Preprocess::Resize::squash;
   p.filter = a.preprocess.bilinear ? Filter::bilinear : Filter::bicubic;
   p.input_size = a.input_h;
+  p.floor_crop = a.preprocess.floor_crop;
   p.mean = a.preprocess.mean;
   p.std = a.preprocess.deviation;
   // DEVIATION: the paper's code resolves the data configuration of AugReg and EVA models wrongly
@@ -55,13 +56,16 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   if (preset == Preset::paper && misresolved) {
     if (!a.preprocess.stated_colours) p.mean = kImageNetMean, p.std = kImageNetStd;
     if (!a.preprocess.stated_resize)
-      p.resize = Preprocess::Resize::short_side, p.resize_size = a.input_h * 256 / 224;
+      p.resize = Preprocess::Resize::short_side, p.resize_size = a.input_h * 256 / 224,
+      p.floor_crop = false;
   }
   // DEVIATION: the paper ran CLIP through timm, whose transform is wider than OpenAI's own: crop
   // 0.9, and 1.0 for patches of 14 (SPEC 3.4). Files of timm's say so themselves.
   if (preset == Preset::paper && a.family == "clip" && a.dialect != "timm" &&
-      !a.preprocess.stated_resize)
+      !a.preprocess.stated_resize) {
     p.resize_size = a.patch_h == 14 ? a.input_h : size_t(double(a.input_h) / 0.9);
+    p.floor_crop = false;
+  }
   return p;
 }
 
@@ -79,6 +83,7 @@ Preprocess ViewSchedule::preprocess_for(const ViewRequest& request) const {
     p.resize = Preprocess::Resize::squash;
     p.resize_size = 256;
     p.filter = Filter::bilinear;
+    p.floor_crop = false;
   }
   return p;
 }

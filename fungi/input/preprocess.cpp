@@ -18,10 +18,10 @@ struct Overlap {
   size_t in, out, count;
 };
 
-Overlap centre(size_t from, size_t size) {
+Overlap centre(size_t from, size_t size, bool floor_crop) {
   if (from < size) return {0, (size - from) / 2, from};
   const size_t excess = from - size, half = excess / 2;
-  return {half + (excess % 2 && half % 2), 0, size};  // half to even
+  return {half + (!floor_crop && excess % 2 && half % 2), 0, size};
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ const Image& Preprocessor::pixels(const Image& image) {
   }
   // Only what the crop keeps is resized.
   const size_t size = p.input_size;
-  const Overlap x = centre(width, size), y = centre(height, size);
+  const Overlap x = centre(width, size, p.floor_crop), y = centre(height, size, p.floor_crop);
   resizer_.resize(image, width, height, p.filter, {x.in, y.in, x.count, y.count}, centre_);
   if (x.count == size && y.count == size) return centre_;
   padded_ = {size, size, std::vector<uint8_t>(size * size * 3)};

@@ -30,6 +30,9 @@ struct Preprocess {
   size_t resize_size = 256;
   Filter filter = Filter::bicubic;
   size_t input_size = 224;  // side of the centre crop, and of every view: the model's input
+  // Where a crop leaves an odd number of pixels, half of it is rounded down, as Hugging Face's
+  // image processors do it; otherwise to even, as torchvision.
+  bool floor_crop = false;
   std::array<float, 3> mean = kImageNetMean, std = kImageNetStd;
 };
 

@@ -39,7 +39,7 @@ TinyCheckpoint timm_with(const std::string& what) {
 TinyCheckpoint fixture(const std::string& what) {
   if (what == "hf_vit") return test::tiny_vit(3, false, 16);
   if (what == "hf_ast") return test::tiny_vit(1, true, 16);
-  if (what == "bert") return test::tiny_bert();
+  if (what == "bert") return test::tiny_bert("bert.");
   if (what == "t5") return test::tiny_t5();
   return timm_with(what);
 }

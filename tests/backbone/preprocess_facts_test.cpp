@@ -100,6 +100,86 @@ TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
   EXPECT_TRUE(with({{"do_resize", nullptr}}).read(kHeads).preprocess.assumed) << "it says nothing";
 }
 
+TEST(PreprocessFacts, ItsProcessorsRoundAnOddMarginDown) {
+  EXPECT_FALSE(with(nullptr).read(kHeads).preprocess.floor_crop);
+  const TinyCheckpoint c = with({{"size", {{"shortest_edge", 20}}}, {"crop_size", 16}});
+  EXPECT_TRUE(c.read(kHeads).preprocess.floor_crop);
+  EXPECT_FALSE(c.read({{"heads", "2"}, {"crop", "even"}}).preprocess.floor_crop);
+  EXPECT_TRUE(with(nullptr).read({{"heads", "2"}, {"crop", "floor"}}).preprocess.floor_crop);
+  EXPECT_NE(c.refusal({{"heads", "2"}, {"crop", "left"}}).find("floor or even"), std::string::npos);
+}
+
+TEST(PreprocessFacts, ProcessorsThatDoMoreAreRefused) {
+  const auto said = [](const nlohmann::json& processor) { return with(processor).refusal(kHeads); };
+  for (const char* kind : {"ViTImageProcessor", "ViTFeatureExtractor", "BitImageProcessorFast",
+                           "CLIPImageProcessorPil"})
+    EXPECT_EQ(said({{"image_processor_type", kind}, {"size", 16}}), "") << kind;
+  for (const char* kind : {"ConvNextImageProcessor", "LevitImageProcessor",
+                           "EfficientNetImageProcessor", "IdeficsImageProcessor", "Mine"})
+    for (const char* key : {"image_processor_type", "feature_extractor_type"})
+      EXPECT_NE(said({{key, kind}, {"size", 16}}).find(kind), std::string::npos)
+          << said({{key, kind}});
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"crop_pct", 0.875},
+                                   {"rescale_offset", true},
+                                   {"keep_aspect_ratio", true},
+                                   {"ensure_multiple_of", 14},
+                                   {"do_pad", true}})
+    EXPECT_NE(said({{"size", 16}, {key, value}}).find(key), std::string::npos) << key;
+  EXPECT_EQ(said({{"image_processor_type", "DPTImageProcessor"},
+                  {"size", {{"height", 16}, {"width", 16}}},
+                  {"keep_aspect_ratio", false},
+                  {"ensure_multiple_of", 1}}),
+            "");
+  EXPECT_NE(said({{"size", {{"shortest_edge", 16}}}, {"do_center_crop", false}}).find("square"),
+            std::string::npos);
+  // What a bare number means is up to the kind.
+  const auto squash = [](const char* kind) {
+    return with({{"image_processor_type", kind}, {"size", 16}}).read(kHeads).preprocess.squash;
+  };
+  EXPECT_TRUE(squash("ViTImageProcessor"));
+  EXPECT_FALSE(squash("BitImageProcessor"));
+}
+
+// All that transformers 5 leaves of a CLIPProcessor.
+TEST(PreprocessFacts, TheImageProcessorMayBeAPartOfAnother) {
+  TinyCheckpoint c = with(nullptr);
+  const nlohmann::json mean{0.4, 0.3, 0.2}, deviation{0.1, 0.2, 0.3};
+  c.processor = {{"processor_class", "CLIPProcessor"},
+                 {"image_processor",
+                  {{"image_processor_type", "CLIPImageProcessor"},
+                   {"image_mean", mean},
+                   {"image_std", deviation},
+                   {"size", {{"shortest_edge", 20}}},
+                   {"crop_size", {{"height", 16}, {"width", 16}}}}}};
+  PreprocessFacts p = c.read(kHeads).preprocess;
+  EXPECT_EQ(p.mean, (Colours{0.4f, 0.3f, 0.2f}));
+  EXPECT_TRUE(p.resize == 20 && !p.squash && p.floor_crop && !p.assumed);
+  EXPECT_EQ(p.source, "processor_config.json");
+  c.image_processor = {{"image_mean", deviation}, {"image_std", mean}};
+  EXPECT_EQ(c.read(kHeads).preprocess.mean, (Colours{0.1f, 0.2f, 0.3f})) << "it comes first";
+  c.image_processor = nullptr;
+  c.processor["image_processor"]["crop_pct"] = 0.9;
+  EXPECT_NE(c.refusal(kHeads).find("processor_config.json: crop_pct"), std::string::npos);
+  c.processor = {{"processor_class", "CLIPProcessor"}};  // of transformers 4: nothing of pictures
+  EXPECT_TRUE(c.read(kHeads).preprocess.assumed);
+}
+
+// DINOv2's published files have positions for 518 pixels and a processor that crops to 224.
+TEST(PreprocessFacts, DinoV2IsRunAtTheSizeOfItsCrop) {
+  TinyCheckpoint c = test::tiny_dinov2(25);  // 20 pixels
+  EXPECT_EQ(c.read(kHeads).input_h, 20u);
+  c.image_processor = {{"image_processor_type", "BitImageProcessor"},
+                       {"size", {{"shortest_edge", 18}}},
+                       {"crop_size", {{"height", 16}, {"width", 16}}}};
+  const Architecture a = c.read(kHeads);
+  EXPECT_TRUE(a.input_h == 16 && a.input_w == 16 && a.stored_grid_h == 5);
+  EXPECT_EQ(a.preprocess.resize, 18u);
+  EXPECT_EQ(c.read({{"heads", "2"}, {"size", "32"}}).preprocess.resize, 36u) << "the user's size";
+  c.image_processor["crop_size"] = 18;
+  EXPECT_NE(c.refusal(kHeads).find("multiple of the patch"), std::string::npos)
+      << c.refusal(kHeads);
+}
+
 TEST(PreprocessFacts, TheUserHasTheLastWord) {
   const TinyCheckpoint c = with({{"image_mean", {0, 0, 0}}, {"image_std", {1, 1, 1}}});
   const auto stated = [&](StatedFacts facts) {
@@ -129,7 +209,7 @@ TEST(PreprocessFacts, TheUserHasTheLastWord) {
     const std::string said = c.refusal({{"heads", "2"}, {key, value}});
     EXPECT_NE(said.find(key), std::string::npos) << key << "=" << value << ": " << said;
   }
-  EXPECT_NE(test::tiny_bert().refusal({{"heads", "2"}, {"mean", "0.5"}}).find("only images"),
+  EXPECT_NE(test::tiny_bert("bert.").refusal({{"heads", "2"}, {"mean", "0.5"}}).find("only images"),
             std::string::npos);
 }
 

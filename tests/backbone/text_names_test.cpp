@@ -87,16 +87,28 @@ TEST(BertNames, TheModelTypeDecides) {
 }
 
 TEST(BertNames, WithoutAConfigTheNamesDecide) {
-  for (const char* prefix : {"", "bert.", "module.bert.", "electra.", "0.auto_model."})
+  for (const char* prefix : {"bert.", "module.bert.", "electra."})
     EXPECT_EQ(tiny_bert(prefix).read(kHeads).family, "bert") << prefix;
+  for (const char* prefix : {"", "0.auto_model."}) {  // RoBERTa may have two token types, too
+    EXPECT_NE(tiny_bert(prefix).refusal(kHeads).find("--set family=bert"), std::string::npos)
+        << tiny_bert(prefix).refusal(kHeads);
+    EXPECT_EQ(tiny_bert(prefix).read({{"heads", "2"}, {"family", "bert"}}).family, "bert");
+    EXPECT_NE(tiny_bert(prefix).refusal({{"heads", "2"}, {"family", "roberta"}}), "");
+  }
+  TinyCheckpoint head = tiny_bert();
+  head.shapes["cls.predictions.bias"] = {12};
+  EXPECT_EQ(head.refusal(kHeads), "");
   for (const char* prefix : {"roberta.", "module.roberta.", "data2vec_text.", "yoso."})
     EXPECT_NE(tiny_bert(prefix).refusal(kHeads).find("config.json"), std::string::npos) << prefix;
   EXPECT_NE(tiny_bert("", 1).refusal(kHeads).find("RoBERTa"), std::string::npos)
       << "one token type";
   for (const char* extra :
        {"embeddings.task_type_embeddings.weight", "embeddings.x_position_embeddings.weight",
-        "embeddings_project.weight", "encoder.layer.0.attention.self.conv.weight"}) {
+        "embeddings_project.weight", "encoder.layer.0.attention.self.conv.weight",
+        "encoder.x_layers.0.visual_attention.att.query.weight",  // LXMERT
+        "bbox_embeddings.bbox_projection.weight"}) {             // Bros
     TinyCheckpoint c = tiny_bert();
+    c.config = {{"model_type", "bert"}};
     c.shapes[extra] = {8, 8};
     EXPECT_NE(c.refusal(kHeads).find(extra), std::string::npos) << c.refusal(kHeads);
   }

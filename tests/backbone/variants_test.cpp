@@ -13,6 +13,7 @@ namespace {
 using test::TinyCheckpoint;
 using Json = nlohmann::json;
 
+using test::tiny_huggingface_clip;
 using test::tiny_timm;
 constexpr size_t kWidth = test::kTimmWidth, kHidden = test::kTimmHidden;
 
@@ -273,31 +274,9 @@ TEST(Variants, ABrokenOrForeignConfigIsNotPassedOver) {
   }
 }
 
-TinyCheckpoint huggingface_clip(const std::string& v, size_t width) {
-  TinyCheckpoint c;
-  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
-    c.shapes[v + name + ".bias"] = {shape[0]};
-    c.shapes[v + name + ".weight"] = std::move(shape);
-  };
-  c.shapes[v + "embeddings.class_embedding"] = {width};
-  c.shapes[v + "embeddings.patch_embedding.weight"] = {width, 3, 4, 4};
-  c.shapes[v + "embeddings.position_embedding.weight"] = {17, width};
-  affine("pre_layrnorm", {width});
-  affine("post_layernorm", {width});
-  for (const std::string f : {"encoder.layers.0.", "encoder.layers.1."}) {
-    for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
-      affine(f + "self_attn." + part, {width, width});
-    affine(f + "layer_norm1", {width});
-    affine(f + "layer_norm2", {width});
-    affine(f + "mlp.fc1", {kHidden, width});
-    affine(f + "mlp.fc2", {width, kHidden});
-  }
-  return c;
-}
-
 // transformers 4 writes into a nested configuration only what differs from its defaults.
 TEST(Variants, WhatVisionConfigLeavesOutHasItsDefault) {
-  TinyCheckpoint c = huggingface_clip("vision_model.", 96);
+  TinyCheckpoint c = tiny_huggingface_clip("vision_model.", 96);
   c.config = {{"model_type", "clip"},
               {"vision_config", {{"hidden_act", "gelu"}, {"layer_norm_eps", 1e-3}}}};
   const Architecture a = c.read();
@@ -311,7 +290,7 @@ TEST(Variants, WhatVisionConfigLeavesOutHasItsDefault) {
 
 TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
   for (const std::string v : {"vision_model.", ""}) {
-    TinyCheckpoint c = huggingface_clip(v, kWidth);
+    TinyCheckpoint c = tiny_huggingface_clip(v, kWidth);
     const StatedFacts gelu{{"activation", "gelu"}};
     const Architecture a = c.read(gelu);
     EXPECT_EQ(a.family, "clip");

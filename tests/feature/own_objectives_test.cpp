@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/feature/extractor_fixture.h"
+#include "tests/support/tiny_checkpoint.h"
 
 namespace fungi {
 namespace {
@@ -176,6 +177,21 @@ TEST(OwnObjectives, SupportIsNeverPassedOver) {
     else
       EXPECT_NO_THROW(extractor.extract(Pictures(1), range(1)));
   }
+}
+
+TEST(ExtractorNotes, AnAssumedNumberOfHeadsIsSaid) {
+  Pool pool(1);
+  const test::TemporaryFolder folder;
+  const auto path = test::tiny_timm().write(folder);
+  const auto notes = [&](const StatedFacts& facts) {
+    const Backbone backbone =
+        Backbone::open(path, {.precision = Precision::f32, .stated_facts = facts}, pool);
+    std::string all;
+    for (const std::string& note : Extractor(backbone, {}, pool).notes()) all += note + "\n";
+    return all;
+  };
+  EXPECT_NE(notes({}).find("heads, so 1 of 64 are assumed"), std::string::npos) << notes({});
+  EXPECT_EQ(notes({{"heads", "4"}}).find("heads"), std::string::npos);
 }
 
 }  // namespace

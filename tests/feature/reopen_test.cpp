@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/feature/store_fixture.h"
+#include "tests/support/tiny_checkpoint.h"
 
 namespace fungi {
 namespace {
@@ -96,6 +97,25 @@ TEST(Reopen, TheModelMayHaveAnotherName) {
     EXPECT_EQ(nlohmann::json::parse(reopened.extractor().spec().settings)["preprocess"],
               nlohmann::json::parse(record.manifest.spec.settings)["preprocess"]);
   }
+}
+
+// Hugging Face's processor decides on the crop's rounding, and on the input size of DINOv2; the
+// model may later lie without it.
+TEST(Reopen, TheTransformOfAnImageProcessorStays) {
+  Pool pool(1);
+  const test::TemporaryFolder here, there;
+  test::TinyCheckpoint c = test::tiny_dinov2(25);
+  c.config = {{"model_type", "dinov2"}, {"num_attention_heads", 2}};
+  c.write(there);
+  c.image_processor = {{"size", {{"shortest_edge", 18}}}, {"crop_size", 16}};
+  const ExtractionRecord record =
+      record_of({.objectives = {"kl"}}, {.precision = Precision::f32}, pool, c.write(here));
+  const auto settings = nlohmann::json::parse(record.manifest.spec.settings)["preprocess"];
+  EXPECT_EQ(settings["crop"], "floor");
+  EXPECT_EQ(settings["size"], 16);
+  Reopened reopened(record, pool, {.model = there.path()});
+  EXPECT_EQ(nlohmann::json::parse(reopened.extractor().spec().settings)["preprocess"], settings);
+  EXPECT_TRUE(reopened.backbone().architecture().preprocess.floor_crop);
 }
 
 TEST(Reopen, WhatCannotBeRebuiltIsNamed) {

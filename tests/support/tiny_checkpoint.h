@@ -21,7 +21,9 @@ namespace fungi::test {
 struct TinyCheckpoint {
   std::map<std::string, std::vector<size_t>> shapes;
   std::map<std::string, std::vector<float>> values;  // of those that are not random
-  nlohmann::json config, image_processor;            // null: no such file
+  // Files beside it (preprocessor_config.json, processor_config.json, open_clip_config.json); null:
+  // there is no such file.
+  nlohmann::json config, image_processor, processor, open_clip;
 
   static size_t count(const std::vector<size_t>& shape) {
     size_t n = 1;
@@ -52,9 +54,11 @@ struct TinyCheckpoint {
     std::string file(8, '\0');
     std::memcpy(file.data(), &size, 8);
     std::ofstream(folder / "model.safetensors", std::ios::binary) << file << text << bytes;
-    if (!config.is_null()) std::ofstream(folder / "config.json") << config;
-    if (!image_processor.is_null())
-      std::ofstream(folder / "preprocessor_config.json") << image_processor;
+    for (const auto& [name, content] : {std::pair("config.json", &config),
+                                        {"preprocessor_config.json", &image_processor},
+                                        {"processor_config.json", &processor},
+                                        {"open_clip_config.json", &open_clip}})
+      if (!content->is_null()) std::ofstream(folder / name) << *content;
     return folder.path();
   }
 
@@ -68,6 +72,16 @@ struct TinyCheckpoint {
     return error_of([&] { read(facts); });
   }
 };
+
+// The names and shapes of a file, under a prefix, and its config.json.
+inline TinyCheckpoint shaped_like(const std::filesystem::path& file,
+                                  const std::string& prefix = "") {
+  const Checkpoint checkpoint = Checkpoint::open(file);
+  TinyCheckpoint c;
+  for (const TensorInfo& t : checkpoint.tensors()) c.shapes[prefix + t.name] = t.shape;
+  if (!checkpoint.config().empty()) c.config = nlohmann::json::parse(checkpoint.config());
+  return c;
+}
 
 // With heads of its own, so that the width may be small.
 inline TinyCheckpoint tiny_bert(const std::string& prefix = "", size_t types = 2) {
@@ -144,6 +158,25 @@ inline TinyCheckpoint tiny_vit(size_t channels, bool distilled, size_t patch_pos
   return c;
 }
 
+// The same with DINOv2's names for norms and MLP, and its layer scale.
+inline TinyCheckpoint tiny_dinov2(size_t patch_positions) {
+  TinyCheckpoint c = tiny_vit(3, false, patch_positions), out;
+  for (const auto& [name, shape] : c.shapes) {
+    std::string renamed = name;
+    for (const auto& [from, to] : {std::pair("layernorm_before", "norm1"),
+                                   {"layernorm_after", "norm2"},
+                                   {"intermediate.dense", "mlp.fc1"},
+                                   {"0.output.dense", "0.mlp.fc2"}})
+      if (const size_t at = renamed.find(from); at != std::string::npos)
+        renamed.replace(at, std::string(from).size(), to);
+    out.shapes[renamed] = shape;
+  }
+  for (const char* scale : {"layer_scale1.lambda1", "layer_scale2.lambda1"})
+    out.shapes[std::string("encoder.layer.0.") + scale] = {8};
+  out.shapes["embeddings.mask_token"] = {1, 8};
+  return out;
+}
+
 inline constexpr size_t kTimmWidth = 64, kTimmHidden = 128;
 
 // timm's names: `positions` rows, two blocks.
@@ -169,6 +202,55 @@ inline TinyCheckpoint tiny_timm(size_t positions = 17, size_t patch = 4,
     affine(b + "mlp.fc2", {width, kTimmHidden});
   }
   affine("norm", {width});
+  return c;
+}
+
+// Hugging Face's CLIP tower: two blocks, 16 pixels in patches of 4x4.
+inline TinyCheckpoint tiny_huggingface_clip(const std::string& v, size_t width) {
+  TinyCheckpoint c;
+  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
+    c.shapes[v + name + ".bias"] = {shape[0]};
+    c.shapes[v + name + ".weight"] = std::move(shape);
+  };
+  c.shapes[v + "embeddings.class_embedding"] = {width};
+  c.shapes[v + "embeddings.patch_embedding.weight"] = {width, 3, 4, 4};
+  c.shapes[v + "embeddings.position_embedding.weight"] = {17, width};
+  affine("pre_layrnorm", {width});
+  affine("post_layernorm", {width});
+  for (const std::string f : {"encoder.layers.0.", "encoder.layers.1."}) {
+    for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
+      affine(f + "self_attn." + part, {width, width});
+    affine(f + "layer_norm1", {width});
+    affine(f + "layer_norm2", {width});
+    affine(f + "mlp.fc1", {kTimmHidden, width});
+    affine(f + "mlp.fc2", {width, kTimmHidden});
+  }
+  return c;
+}
+
+// OpenAI's names, as open_clip has them: two blocks, 16 pixels in patches of 4x4.
+inline TinyCheckpoint tiny_open_clip(size_t width = kTimmWidth) {
+  TinyCheckpoint c;
+  const std::string v = "visual.";
+  const auto affine = [&](const std::string& name, std::vector<size_t> shape) {
+    c.shapes[v + name + ".bias"] = {shape[0]};
+    c.shapes[v + name + ".weight"] = std::move(shape);
+  };
+  c.shapes[v + "class_embedding"] = {width};
+  c.shapes[v + "positional_embedding"] = {17, width};
+  c.shapes[v + "conv1.weight"] = {width, 3, 4, 4};
+  c.shapes[v + "proj"] = {width, 24};
+  affine("ln_pre", {width});
+  affine("ln_post", {width});
+  for (const std::string f : {"transformer.resblocks.0.", "transformer.resblocks.1."}) {
+    c.shapes[v + f + "attn.in_proj_weight"] = {3 * width, width};
+    c.shapes[v + f + "attn.in_proj_bias"] = {3 * width};
+    affine(f + "attn.out_proj", {width, width});
+    affine(f + "ln_1", {width});
+    affine(f + "ln_2", {width});
+    affine(f + "mlp.c_fc", {kTimmHidden, width});
+    affine(f + "mlp.c_proj", {width, kTimmHidden});
+  }
   return c;
 }
 

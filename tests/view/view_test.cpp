@@ -45,6 +45,25 @@ std::vector<float> all_views(const Image& image, const ViewPlan& plan, const Pre
   return out;
 }
 
+// Of 11 pixels a crop of 8 leaves 3: Hugging Face's processors begin at 3 / 2 = 1, torchvision at
+// 2, the even one of 1 and 2. Of 13 it leaves 5, and both begin at 2.
+TEST(EvaluationView, HalfOfAnOddMargin) {
+  for (const auto& [width, floored, even] :
+       {std::array<size_t, 3>{11, 1, 2}, {13, 2, 2}, {12, 2, 2}})
+    for (const bool floor_crop : {true, false}) {
+      const Image image = testing::pattern(width, width, 5);
+      const Preprocess preprocess{
+          .resize = Preprocess::Resize::none, .input_size = 8, .floor_crop = floor_crop};
+      Preprocessor preprocessor(preprocess);
+      const Image& view = preprocessor.pixels(image);
+      const size_t first = floor_crop ? floored : even;
+      for (size_t y = 0; y < 8; ++y)
+        for (size_t x = 0; x < 3 * 8; ++x)
+          ASSERT_EQ(view.rgb[y * 24 + x], image.rgb[((y + first) * width + first) * 3 + x])
+              << width << ", " << floor_crop;
+    }
+}
+
 TEST(EvaluationView, AsTorchvision) {
   for (const json& c : golden()["evaluation"]) {
     SCOPED_TRACE(c.dump());
