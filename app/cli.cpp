@@ -46,6 +46,13 @@ void ProjectionArguments::add_to(CLI::App& verb) {
       ->capture_default_str();
 }
 
+void ProjectionArguments::require_matrix(const std::string& given) const {
+  if (kind == "matrix" && given.empty())
+    throw CLI::ValidationError("--projection",
+                               "matrix needs the matrix: name the file that holds it with --given, "
+                               "an .npz or .safetensors with a tensor 'projection'");
+}
+
 Matrix<float> ProjectionArguments::read_matrix(const std::string& given) const {
   const ProjectionKind chosen = parse_projection(kind);
   if (rows && (chosen == ProjectionKind::matrix || chosen == ProjectionKind::none))

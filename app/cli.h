@@ -65,6 +65,8 @@ struct ProjectionArguments {
   size_t rows = 0;  // 0 = the embedding's width
 
   void add_to(CLI::App& verb);
+  // A mistake of the command line: the kind "matrix" without a file that holds it.
+  void require_matrix(const std::string& given) const;
   // The tensor 'projection' of the file `given` for the kind "matrix"; otherwise empty.
   Matrix<float> read_matrix(const std::string& given) const;
 };

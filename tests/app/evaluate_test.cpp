@@ -324,6 +324,7 @@ TEST_F(Evaluate, OptionsThatWouldBeIgnoredAreRefused) {
         {"extract d -m m -o s --objectives kl dino kl:width=8", "'kl' is given twice"},
         {"bench -m vit_tiny_patch16_224 --objectives kl kl", "'kl' is given twice"},
         {"extract d -m m -o s --projection matrix", "--given"},
+        {"project s -o t --projection matrix", "--given"},
         {"cka s -j 5000", "--threads"},
         {"report s t -j 5000", "--threads"},
         {"report s t -k 0", "at least 1"}})

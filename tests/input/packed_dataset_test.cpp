@@ -107,7 +107,7 @@ std::vector<uint8_t> cifar_records(std::vector<std::vector<uint8_t>> heads, uint
 }
 
 TEST(CifarDataset, IsPointedOutOneFolderFurtherDown) {  // as its archive unpacks
-  const Scratch root;
+  const TemporaryFolder root;
   root.write("cifar-10-batches-bin/data_batch_1.bin", cifar_records({{3}, {9}}, 1));
   root.write("notes.md", "x");
   try {

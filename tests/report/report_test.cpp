@@ -227,7 +227,7 @@ TEST(Report, IsOneSelfContainedPage) {
   const std::string note =
       fmt::format("{}: 1 of 40 rows have no picture any more, e.g. '{}'", test, gone);
   EXPECT_NE(missing.err.find("note: " + note), std::string::npos) << missing.err;
-  const std::string with_note = test::read_text(streamed);
+  const std::string with_note = test::read_file(streamed);
   EXPECT_NE(with_note.find(note), std::string::npos);
   EXPECT_NE(with_note.find(fmt::format("<img alt=\"query {0}\" title=\"query {0}\" "
                                        "src=\"data:image/webp;base64,\">",
