@@ -41,7 +41,7 @@ struct ThreadsOption {
 
 // --memory of verbs whose rows may outgrow it.
 struct MemoryOption {
-  size_t bytes = 0;  // 0 = a quarter of the machine's
+  size_t bytes = 0;  // 0 = default_memory_limit()
 
   CLI::Option* add_to(CLI::App& verb);
 };

@@ -208,9 +208,10 @@ int run(const Arguments& a) {
   std::vector<size_t> answered;
   for (size_t q = 0; q < queries.size(); ++q)
     if (queries[q].error.empty()) answered.push_back(q);
-  if (answered.empty()) fail(queries[0].error, queries[0].name);
   const Matrix<float> vectors = gather(all, answered);
-  Neighbours found = database->search(vectors, std::min(a.k, database->rows()), a.search);
+  Neighbours found;
+  if (!answered.empty())
+    found = database->search(vectors, std::min(a.k, database->rows()), a.search);
   const char* value_name = database->metric() == Metric::euclidean ? "distance" : "similarity";
 
   store::Json list = store::Json::array();  // ids may hold bytes that are no UTF-8
@@ -254,6 +255,7 @@ int run(const Arguments& a) {
                           {"queries", list}};
     fmt::print("{}\n", store::dump(out, 2));
   }
+  if (answered.empty()) return kError;
   return answered.size() < queries.size() ? kPartial : kOk;
 }
 

@@ -44,7 +44,8 @@ struct PreprocessFacts {
   std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
   std::string source = "assumed: ImageNet statistics";  // where these facts come from
   bool assumed = true;                                  // nothing but a name speaks for them
-  bool stated_colours = false, stated_resize = false;   // the user's word, also against a preset
+  bool stated_colours = false, stated_resize = false,
+       stated_crop = false;  // the user's word, also against a preset
 };
 
 struct Architecture {
@@ -54,7 +55,7 @@ struct Architecture {
 
   size_t width = 0, depth = 0, heads = 0, head_dim = 0, mlp_hidden = 0;
   size_t embedding_width = 0;  // what the backbone gives: width, or that of the projection head
-  bool heads_assumed = false;  // nothing tells their number: they are 64 wide, as usual
+  bool heads_assumed = false;  // nothing tells their number: as many as usual for the width
 
   // image and filter bank
   size_t channels = 3, patch_h = 16, patch_w = 16, stride_h = 16, stride_w = 16;

@@ -48,7 +48,7 @@ void read_clip(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const bool configured = read_open_clip_config(names, a);
   if (!configured || names.stated("heads")) set_heads(names, a);
   read_open_clip_transform(names, a);
-  if (!configured && is_released_by_openai(names))
+  if (is_released_by_openai(names))  // whatever lies beside it
     a.activation = kernel::Activation::quick_gelu;
   else if (!configured && !names.stated("activation"))
     fail("a CLIP tower in OpenAI's names does not tell its activation", names.checkpoint().path(),

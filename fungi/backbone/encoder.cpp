@@ -176,6 +176,7 @@ Backbone Backbone::assemble(const Architecture& architecture, const TensorSource
   Weights& w = *backbone.weights_;
   w.arch = architecture;
   w.options = options;
+  w.options.clip_with_gelu = false;  // the architecture is the caller's word
   load(w, tensors, pool);
   return backbone;
 }

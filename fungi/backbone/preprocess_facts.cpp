@@ -299,6 +299,7 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
   if (mean) p.mean = parse_colours(*mean, "mean");
   if (deviation) p.deviation = parse_colours(*deviation, "std");
   p.stated_colours = mean || deviation, p.stated_resize = resize || squash;
+  p.stated_crop = crop != nullptr;
   if (resize) {
     const char* end = resize->data() + resize->size();
     const size_t least = std::min(a.input_h, a.input_w);

@@ -90,6 +90,8 @@ void check_timm_args(const NameReader& names, const Architecture& a) {
     if (key == "ref_feat_shape")  // of a model without rotary positions it is the size of nothing
       run = {fmt::format("[{},{}]", a.rotary_grid, a.rotary_grid),
              fmt::format("{}", a.rotary_grid)};
+    if (key == "mlp_layer" && a.gated_mlp)  // whose activation is stated
+      run = {"\"SwiGLUPacked\"", "\"timm.layers.SwiGLUPacked\""};
     if (run.empty()) run = {"null"};  // as if it were not there
     if (run.count(said)) continue;
     fail(fmt::format("config.json says model_args/{} = {}, which is not known here", printable(key),

@@ -226,7 +226,7 @@ void set_pooling(const NameReader& names, Architecture& a) {
   std::string pool = names.config_text("/model_args/global_pool")
                          .value_or(names.config_text("/global_pool").value_or(""));
   if (pool.empty()) pool = a.norm_after_pooling ? "avg" : "token";
-  if (names.stated("pooling")) return;  // apply_stated_facts() has the last word
+  if (names.stated("pooling")) return;  // settle_facts() has the last word
   if (pool == "avg" && !names.config_flag("/model_args/pool_include_prefix").value_or(false))
     a.pooling = Pooling::mean_patches;
   else if (pool != "token")

@@ -82,7 +82,6 @@ size_t parse_memory_limit(std::string_view text) {  // "4294967296", or "max"
 
 namespace {
 
-// What a container is allowed: cgroup version 2, then version 1.
 std::string line_of(const char* path) {
   std::string text;
   std::ifstream file(path);
@@ -90,6 +89,7 @@ std::string line_of(const char* path) {
   return text;
 }
 
+// What a container is allowed: cgroup version 2, then version 1.
 unsigned read_quota() {
   if (const unsigned found = parse_quota(line_of("/sys/fs/cgroup/cpu.max"))) return found;
   return parse_quota(line_of("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") + " " +

@@ -33,12 +33,12 @@ Extractor::Extractor(const Backbone& backbone, ExtractorOptions options, Pool& p
     : state_(std::make_unique<State>(backbone, std::move(options), pool)) {
   State& s = *state_;
   const Architecture& a = backbone.architecture();
-  if (s.options.preset == Preset::paper && a.family == "clip" &&
+  if (s.options.preset == Preset::paper && a.family == "clip" && !backbone.path().empty() &&
       !backbone.options().stated_facts.contains("activation"))
     fail("the preset 'paper' runs CLIP with GELU, whatever its weights were trained with",
          backbone.path().string(),
          "open the backbone with backbone_for(objectives, preset), or state its activation in "
-         "BackboneOptions::stated_facts");
+         "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification,
                        {a.embedding_width, a.width, s.options.seed, s.options.preset}));
@@ -133,7 +133,8 @@ std::vector<StoreBlock> Extractor::blocks() const {
 std::vector<std::string> Extractor::notes() const {
   std::vector<std::string> all;
   const Architecture& a = state_->backbone.architecture();
-  if (a.heads_assumed && !state_->backbone.path().empty())
+  // Hugging Face's models have any number, which config.json tells; files of others do as is usual.
+  if (a.heads_assumed && a.dialect == "huggingface" && !state_->backbone.path().empty())
     all.push_back(
         fmt::format("nothing beside the checkpoint tells its number of heads, so {} of {} are "
                     "assumed: keep its config.json beside it, or state heads",

@@ -57,14 +57,14 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
     if (!a.preprocess.stated_colours) p.mean = kImageNetMean, p.std = kImageNetStd;
     if (!a.preprocess.stated_resize)
       p.resize = Preprocess::Resize::short_side, p.resize_size = a.input_h * 256 / 224,
-      p.floor_crop = false;
+      p.floor_crop = a.preprocess.stated_crop && a.preprocess.floor_crop;
   }
   // DEVIATION: the paper ran CLIP through timm, whose transform is wider than OpenAI's own: crop
   // 0.9, and 1.0 for patches of 14 (SPEC 3.4). Files of timm's say so themselves.
   if (preset == Preset::paper && a.family == "clip" && a.dialect != "timm" &&
       !a.preprocess.stated_resize) {
     p.resize_size = a.patch_h == 14 ? a.input_h : size_t(double(a.input_h) / 0.9);
-    p.floor_crop = false;
+    p.floor_crop = a.preprocess.stated_crop && a.preprocess.floor_crop;
   }
   return p;
 }

@@ -79,9 +79,9 @@ void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
 
 // Of negatives that are given nobody knows the samples, unless they are as many as whole ones have.
 std::vector<std::string> Simclr::notes(size_t support_views) const {
+  if (!ready() || support_views == 0 || negatives_.rows() % support_views != 0) return {};
   const size_t samples = negatives_.rows() / support_views;
-  if (!ready() || negatives_.rows() % support_views != 0 || samples >= parameters_.negatives)
-    return {};
+  if (samples >= parameters_.negatives) return {};
   return {fmt::format(
       "negatives from {} training samples instead of {}: there were no more that could be read",
       samples, parameters_.negatives)};

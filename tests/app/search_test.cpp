@@ -238,6 +238,10 @@ TEST_F(Search, ClearRefusals) {
     ASSERT_EQ(queries.size(), 3u);
     EXPECT_TRUE(queries[0].contains("error") && queries[2].contains("error"));
     EXPECT_EQ(queries[1], json::parse(alone.out)["queries"][0]);
+    const Outcome none = run_fungi(command + " --row bag/nobody.png coat/nobody.png --json");
+    EXPECT_EQ(none.status, 1);
+    EXPECT_EQ(json::parse(none.out)["queries"].size(), 2u);
+    EXPECT_NE(none.err.find("coat/nobody.png"), std::string::npos) << none.err;
   }
   expect_refusal("search " + at("index") + " --metric cosine --row x", "cosine");
   expect_refusal("search " + at("store") + " --probes 3 --row x", "--probes");

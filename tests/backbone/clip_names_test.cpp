@@ -80,15 +80,20 @@ std::string archive_with(const std::string& word, const std::string& other) {
 }
 
 TEST(ClipActivation, OfTorchScriptIsKnownForOpenAisArchivesOnly) {
-  const auto read = [](const std::string& bytes, StatedFacts facts) {
+  const auto read = [](const std::string& bytes, StatedFacts facts, const char* config = "") {
     const test::TemporaryFolder folder;
     std::ofstream(folder / "model.pt", std::ios::binary) << bytes;
+    if (*config) std::ofstream(folder / "open_clip_config.json") << config;
     facts["heads"] = "2";
     const Checkpoint checkpoint = Checkpoint::open(folder / "model.pt");
     EXPECT_EQ(checkpoint.format(), "torchscript");
     return read_names(checkpoint, facts).architecture.activation;
   };
   EXPECT_EQ(read(archive_with("none", "none"), {}), kernel::Activation::quick_gelu);
+  EXPECT_EQ(read(archive_with("none", "none"), {},
+                 R"({"model_cfg": {"vision_cfg": {"width": 16, "head_width": 8}}})"),
+            kernel::Activation::quick_gelu)
+      << "what another model's configuration says, which may lie beside it, is not about this one";
   for (const std::string mark : {"input_resolution", "context_length", "vocab_size"}) {
     const std::string foreign = archive_with(mark, std::string(mark.size(), 'x'));
     SCOPED_TRACE("without " + mark + " it may be anybody's");

@@ -43,6 +43,16 @@ struct Line {
   } own, paper;  // native to the checkpoint; really used by the paper's code
 };
 
+TEST(EvaluationTransform, AStatedCropHoldsUnderEveryPreset) {
+  for (const char* crop : {"floor", "even"})
+    for (const Preset preset : kPresets)
+      for (const char* file : {"hf_clip/model.safetensors", "timm_eva02_clip/model.safetensors"}) {
+        StatedFacts facts{{"crop", crop}};
+        const Architecture a = architecture_of(file, facts);
+        EXPECT_EQ(evaluation_transform(a, preset).floor_crop, crop == std::string("floor")) << file;
+      }
+}
+
 TEST(EvaluationTransform, AsTheTableOfBackbones) {
   const Line::Transform imagenet{256, kMean, kStd}, mae{248, kMean, kStd},
       clip{248, kClipMeanSpec, kClipStdSpec}, openai{224, kClipMeanSpec, kClipStdSpec},

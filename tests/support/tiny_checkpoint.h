@@ -133,10 +133,11 @@ inline TinyCheckpoint tiny_t5(bool gated = false, size_t buckets = 8) {
   return c;
 }
 
-// Hugging Face's names; one block of width 8 and patches of 4x4.
-inline TinyCheckpoint tiny_vit(size_t channels, bool distilled, size_t patch_positions) {
+// Hugging Face's names; one block of width d and patches of 4x4.
+inline TinyCheckpoint tiny_vit(size_t channels, bool distilled, size_t patch_positions,
+                               size_t d = 8) {
   TinyCheckpoint c;
-  const size_t d = 8, hidden = 16;
+  const size_t hidden = 16;
   auto affine = [&](const std::string& name, size_t out, size_t in) {
     c.shapes[name + ".weight"] = {out, in}, c.shapes[name + ".bias"] = {out};
   };
