@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What verbs write, and where: exports, pages, answers about rows.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
