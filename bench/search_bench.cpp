@@ -71,9 +71,13 @@ void print(const Time& time, const std::string& rest) {
   fmt::print("{{\"seconds\": {:.6f}, \"cpu_seconds\": {:.6f}, {}}}\n", time.clock, time.cpu, rest);
 }
 
+const char* name_of(ScanKind kind) {
+  return kind == ScanKind::f32 ? "f32" : kind == ScanKind::bf16 ? "bf16" : "bytes";
+}
+
 ScanKind parse_scan(const std::string& name) {
   for (ScanKind kind : {ScanKind::f32, ScanKind::bf16, ScanKind::bytes})
-    if (name == to_string(kind)) return kind;
+    if (name == name_of(kind)) return kind;
   return ScanKind::automatic;
 }
 
@@ -91,7 +95,7 @@ void run_knn(const Arguments& a) {
       .write(reinterpret_cast<const char*>(found.index.data()),
              std::streamsize(found.index.rows() * found.index.cols() * sizeof(uint32_t)));
   print(time, fmt::format("\"scan\": \"{}\", \"open_share\": {:.6f}",
-                          to_string(search::resolve(options.scan)),
+                          name_of(search::resolve(options.scan)),
                           double(work.exact) / double(work.pairs)));
 }
 

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that measure single kernels and decoders (input_bench, kernel_bench) and what bench/compare runs beside its
-# peers (search_bench): built on demand, `cmake --build build --target bench-programs`.
-add_custom_target(bench-programs)
+# peers (search_bench). Built with everything else, so that they cannot fall behind the library.
 foreach(program search_bench input_bench)
-  add_executable(${program} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/${program}.cpp)
+  add_executable(${program} ${PROJECT_SOURCE_DIR}/bench/${program}.cpp)
   target_link_libraries(${program} PRIVATE fungi::fungi fmt::fmt nlohmann_json::nlohmann_json)
-  add_dependencies(bench-programs ${program})
 endforeach()
 find_package(benchmark QUIET)
 if(benchmark_FOUND)
-  add_executable(kernel_bench EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/kernel_bench.cpp)
+  add_executable(kernel_bench ${PROJECT_SOURCE_DIR}/bench/kernel_bench.cpp)
   target_link_libraries(kernel_bench PRIVATE fungi::fungi benchmark::benchmark)
   find_library(FUNGI_OPENBLAS openblas)
   find_path(FUNGI_CBLAS_INCLUDE cblas.h)
@@ -18,5 +16,4 @@ if(benchmark_FOUND)
     target_include_directories(kernel_bench PRIVATE ${FUNGI_CBLAS_INCLUDE})
     target_link_libraries(kernel_bench PRIVATE ${FUNGI_OPENBLAS})
   endif()
-  add_dependencies(bench-programs kernel_bench)
 endif()

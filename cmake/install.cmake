@@ -2,7 +2,9 @@
 # cmake --install and find_package(fungi).
 include(CMakePackageConfigHelpers)
 install(TARGETS fungi EXPORT fungi-targets)
-install(TARGETS fungi-cli)
+if(TARGET fungi-cli)
+  install(TARGETS fungi-cli)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/fungi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT fungi-targets NAMESPACE fungi:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fungi)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/fungi-config.cmake.in ${PROJECT_BINARY_DIR}/fungi-config.cmake

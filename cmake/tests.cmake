@@ -58,6 +58,9 @@ set(split ${PROJECT_BINARY_DIR}/examples/split)
 # Twice: the second run resumes. Paths are arguments of the shell, never its text: they may hold spaces.
 add_test(NAME examples.04_test_split COMMAND sh -c [=[rm -rf "$4" && "$0" "$@" && "$0" "$@"]=]
   $<TARGET_FILE:example_04_test_split> ${tiny} ${PROJECT_SOURCE_DIR}/demo/images/test ${PROJECT_SOURCE_DIR}/demo/images/test ${split} heads=4)
+# Twice: the second run finds the store.
+add_test(NAME examples.05_service COMMAND sh -c [=[rm -rf "$3" && "$0" "$@" && "$0" "$@"]=]
+  $<TARGET_FILE:example_05_service> ${tiny} ${PROJECT_SOURCE_DIR}/demo/images/test ${PROJECT_BINARY_DIR}/examples/service heads=4)
 
 # What the documents show works as shown.
 add_test(NAME house.documents COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_documents.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/fungi ${CMAKE_CXX_COMPILER})
@@ -66,7 +69,9 @@ set_tests_properties(house.documents PROPERTIES TIMEOUT 300)
 # What `make demo` does, from nothing and in a folder of its own; left out where a build is slow on purpose.
 if(NOT FUNGI_SANITIZE AND NOT FUNGI_EMULATE_TILES AND NOT DEFINED ENV{FUNGI_ISA})
   add_test(NAME house.demo COMMAND sh -c [=[rm -rf "$1" && "$0" "$1" "$2"]=] ${PROJECT_SOURCE_DIR}/tools/demo.sh ${PROJECT_BINARY_DIR}/demo-output ${PROJECT_BINARY_DIR}/fungi)
-  set_tests_properties(house.demo PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)  # takes every core; two minutes where nothing else runs
+  set_tests_properties(house.demo PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE FIXTURES_SETUP demo)  # takes every core; two minutes where nothing else runs
+  add_test(NAME house.demo_accuracy COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/app/demo_accuracy.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_BINARY_DIR}/demo-output)
+  set_tests_properties(house.demo_accuracy PROPERTIES FIXTURES_REQUIRED demo)
 endif()
 
 # The report in a real browser; skipped where there is none.

@@ -107,7 +107,7 @@ struct Architecture {
 };
 
 // Facts the user states because the file cannot: heads, activation, pooling, norm_epsilon, size,
-// prefix, family.
+// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation.
 using StatedFacts = std::map<std::string, std::string>;
 
 // A record by name, for benchmarks without a file: vit_base_patch16_224, deit_tiny_patch16_224,

@@ -2,7 +2,7 @@
 // A frozen encoder, forward and backward: views in, embeddings out, then a gradient at the
 // embeddings in and the gradient of one linear layer out, as thin factors. The Backbone is const
 // after loading and shared by all threads; everything that changes lives in a Workspace, one per
-// thread.
+// thread. Matrices of another shape than is said here are an Error.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fungi/backbone/architecture.h"
@@ -94,6 +95,7 @@ class Workspace;
 class Recording;
 class TensorSource;
 
+// Copies share the weights, so whoever needs one keeps a copy; the last copy frees them.
 class Backbone {
  public:
   // A checkpoint file or folder (see Checkpoint::open). Packing runs on `pool`.
@@ -103,18 +105,16 @@ class Backbone {
   static Backbone assemble(const Architecture& architecture, const TensorSource& tensors,
                            const BackboneOptions& options, Pool& pool);
 
-  Backbone(Backbone&&) noexcept;
-  Backbone& operator=(Backbone&&) noexcept;
-  ~Backbone();
-
   const Architecture& architecture() const;
   // With the precision filled in, and the deviations only where they take effect.
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
   const std::filesystem::path& path() const;  // as given to open(); empty for assembled weights
-  std::string sha256() const;   // of the checkpoint, read again for it; empty for assembled weights
-  size_t layer_inputs() const;  // K of the layer
+  // Of the checkpoint, read again by the first call; empty for assembled weights. Error when the
+  // file was changed since: its sum would not be that of these weights.
+  std::string sha256() const;
+  size_t layer_inputs() const;   // K of the layer; Error without a layer, as the next two
   size_t layer_outputs() const;  // H of the layer
   bool layer_bias() const;
   size_t preferred_batch() const;  // views per call that suit the caches
@@ -126,25 +126,27 @@ class Backbone {
                View<float> tokens = {}) const;
 
   // A loss over many views needs all embeddings before any gradient. Where the layer lies after the
-  // last attention, backward needs only a few numbers per view: record() appends those of the last
-  // forward(), and backward() can be run later for views first .. first + d_embeddings.rows of the
-  // recording. Otherwise run forward() again before backward().
+  // last attention and the embedding is that of leading tokens, backward needs only a few numbers
+  // per view: record() appends those of the last forward(), and backward() can be run later for
+  // views first .. first + d_embeddings.rows of the recording. Otherwise run forward() again before
+  // backward().
   bool can_record() const;
   void record(const Workspace& workspace, Recording& recording) const;
   void backward(View<const float> d_embeddings, const Recording& recording, size_t first,
                 Workspace& workspace, LayerGradient& gradient) const;
 
-  // From ∂L/∂embeddings (and ∂L/∂tokens) of the views of the last forward() to the layer.
+  // From ∂L/∂embeddings (and ∂L/∂tokens, only with options.tokens) of the views of the last
+  // forward() to the layer.
   void backward(View<const float> d_embeddings, Workspace& workspace, LayerGradient& gradient,
                 View<const float> d_tokens = {}) const;
 
  private:
-  Backbone();
   struct Weights;
+  explicit Backbone(std::shared_ptr<const Weights> weights) : weights_(std::move(weights)) {}
   friend class Workspace;
   friend class Recording;
   friend struct Run;
-  std::unique_ptr<Weights> weights_;
+  std::shared_ptr<const Weights> weights_;
 };
 
 // Everything that changes while a backbone runs. Grows to the largest call and stays; one per

@@ -97,15 +97,6 @@ Block load_block(const kernel::Kernel& k, const TensorSource& tensors, const Arc
   return b;
 }
 
-}  // namespace
-
-Backbone::Backbone() : weights_(std::make_unique<Weights>()) {}
-Backbone::Backbone(Backbone&&) noexcept = default;
-Backbone& Backbone::operator=(Backbone&&) noexcept = default;
-Backbone::~Backbone() = default;
-
-namespace {
-
 // The parts of loading that files and random weights share.
 template <class Weights>
 void load(Weights& w, const TensorSource& tensors, Pool& pool) {
@@ -161,24 +152,25 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   options.clip_with_gelu = takes_papers_gelu(checkpoint, options);
   if (options.clip_with_gelu) options.stated_facts["activation"] = "gelu";
   Reading reading = read_names(checkpoint, options.stated_facts);
-  Backbone backbone;
-  Weights& w = *backbone.weights_;
+  const auto weights = std::make_shared<Weights>();
+  Weights& w = *weights;
   w.arch = reading.architecture;
   w.options = options;
   w.path = path;
+  w.stamp = checkpoint.stamp();
   load(w, CheckpointTensors(checkpoint, std::move(reading.recipes)), pool);
-  return backbone;
+  return Backbone(weights);
 }
 
 Backbone Backbone::assemble(const Architecture& architecture, const TensorSource& tensors,
                             const BackboneOptions& options, Pool& pool) {
-  Backbone backbone;
-  Weights& w = *backbone.weights_;
+  const auto weights = std::make_shared<Weights>();
+  Weights& w = *weights;
   w.arch = architecture;
   w.options = options;
   w.options.clip_with_gelu = false;  // the architecture is the caller's word
   load(w, tensors, pool);
-  return backbone;
+  return Backbone(weights);
 }
 
 const Architecture& Backbone::architecture() const { return weights_->arch; }
@@ -186,8 +178,20 @@ const BackboneOptions& Backbone::options() const { return weights_->options; }
 const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
 std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
 const std::filesystem::path& Backbone::path() const { return weights_->path; }
+
 std::string Backbone::sha256() const {
-  return weights_->path.empty() ? "" : Checkpoint::open(weights_->path).sha256();
+  const Weights& w = *weights_;
+  if (w.path.empty()) return "";
+  std::call_once(w.hashed, [&w] {
+    const Checkpoint checkpoint = Checkpoint::open(w.path);
+    if (checkpoint.stamp() != w.stamp)
+      fail(
+          "the file was changed or replaced after the backbone was opened: its sum is not that of "
+          "the weights in use",
+          w.path.string(), "open the backbone again, and leave the file alone while it is used");
+    w.sha256 = checkpoint.sha256();
+  });
+  return w.sha256;
 }
 
 size_t layer_inputs(const Architecture& a, const LayerId& layer) {
@@ -216,18 +220,27 @@ bool layer_bias(const Architecture& a, const LayerId& layer) {
   return layer.part == LayerId::Part::qkv ? a.qkv_bias : a.linear_bias;
 }
 
+namespace {
+
+void require_layer(const std::optional<LayerId>& layer) {
+  if (!layer)
+    fail("the backbone was opened without a layer", "layer", "set BackboneOptions::layer");
+}
+
+}  // namespace
+
 size_t Backbone::layer_inputs() const {
-  FUNGI_ASSERT(weights_->layer);
+  require_layer(weights_->layer);
   return fungi::layer_inputs(weights_->arch, *weights_->layer);
 }
 
 size_t Backbone::layer_outputs() const {
-  FUNGI_ASSERT(weights_->layer);
+  require_layer(weights_->layer);
   return fungi::layer_outputs(weights_->arch, *weights_->layer);
 }
 
 bool Backbone::layer_bias() const {
-  FUNGI_ASSERT(weights_->layer);
+  require_layer(weights_->layer);
   return fungi::layer_bias(weights_->arch, *weights_->layer);
 }
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <new>
 
 #include "fungi/backbone/run.h"
 
@@ -22,6 +24,12 @@ namespace {
 void check_same(uint64_t found, uint64_t expected, const char* where, const char* hint) {
   if (found != expected)
     fail(fmt::format("the {} is of another backbone", where), "backbone", hint);
+}
+
+void check_can_record(bool can) {
+  if (!can)
+    fail("this backbone cannot record: the layer or the embedding needs more than a few rows",
+         "recording", "ask can_record(); otherwise run forward() again before backward()");
 }
 
 void copy_floats(const Floats& from, size_t from_row, Floats& to, size_t to_row, size_t rows) {
@@ -43,6 +51,7 @@ Recording::Recording(const Backbone& backbone, size_t capacity)
   s.backbone = backbone.weights_->number;
   s.capacity = capacity;
   s.pooled = a.pooled_tokens();
+  if (s.pooled > 0 && capacity > SIZE_MAX / s.pooled) throw std::bad_alloc();
   const size_t rows = capacity * s.pooled;
   s.x.ensure(rows, a.width);
   s.x_mid.ensure(rows, a.width);
@@ -66,7 +75,13 @@ void Backbone::record(const Workspace& workspace, Recording& recording) const {
   Recording::State& to = *recording.state_;
   check_same(from.backbone, weights_->number, "workspace", "run forward() of this one first");
   check_same(to.backbone, weights_->number, "recording", "make one of this backbone");
-  FUNGI_ASSERT(can_record() && from.ready && to.views + from.batch.samples <= to.capacity);
+  check_can_record(can_record());
+  if (!from.ready)
+    fail("the workspace holds no views", "record", "run forward() before each record()");
+  if (from.batch.samples > to.capacity - to.views)
+    fail(fmt::format("expected room for {} more views, found {} of {} in use", from.batch.samples,
+                     to.views, to.capacity),
+         "recording", "make one with a larger capacity");
   const size_t rows = from.batch.samples * to.pooled, first = to.views * to.pooled;
   const BlockState& block = from.kept.front();
   copy_floats(from.x, 0, to.x, first, rows);
@@ -81,8 +96,13 @@ void Backbone::backward(View<const float> d_embeddings, const Recording& recordi
                         Workspace& workspace, LayerGradient& gradient) const {
   const Recording::State& from = *recording.state_;
   check_same(from.backbone, weights_->number, "recording", "make one of this backbone");
+  check_can_record(can_record());
+  if (first > from.views || d_embeddings.rows > from.views - first)
+    fail(fmt::format("expected rows for views from {} on among the {} recorded, found {}", first,
+                     from.views, d_embeddings.rows),
+         "d_embeddings", "one row per recorded view");
+  check_shape("d_embeddings", d_embeddings, d_embeddings.rows, weights_->arch.embedding_width);
   Workspace::State& to = Run(*this, workspace).s;
-  FUNGI_ASSERT(can_record() && first + d_embeddings.rows <= from.views);
   const size_t n = d_embeddings.rows, rows = n * from.pooled, first_row = first * from.pooled;
   to.batch.samples = n;
   to.batch.pooled = from.pooled;

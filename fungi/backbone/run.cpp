@@ -5,6 +5,8 @@
 // values, and no attention is differentiated (SPEC 1.3).
 #include "fungi/backbone/run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace fungi {
@@ -136,24 +138,46 @@ void Run::backward(LayerGradient& gradient) {
   FUNGI_ASSERT(!"the layer was not met");
 }
 
+void check_shape(const char* what, View<const float> found, size_t rows, size_t cols) {
+  if (found.rows != rows || found.cols != cols)
+    fail(fmt::format("expected a {}x{} matrix, found {}x{}", rows, cols, found.rows, found.cols),
+         what, "one row per view, or of tokens one per token; see backbone.h");
+}
+
+namespace {
+
+void check_tokens(const char* what, View<const float> found, bool opened_with) {
+  if (found.data && !opened_with)
+    fail("the backbone was opened without tokens", what, "open it with BackboneOptions::tokens");
+}
+
+}  // namespace
+
 void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings,
                        View<float> tokens) const {
+  const Weights& w = *weights_;
   if (inputs.count() == 0) fail("no view was given", "backbone input");
-  FUNGI_ASSERT(embeddings.rows == inputs.count() &&
-               embeddings.cols == weights_->arch.embedding_width);
-  FUNGI_ASSERT(!tokens.data || weights_->options.tokens);
+  check_shape("embeddings", embeddings, inputs.count(), w.arch.embedding_width);
+  check_tokens("tokens", tokens, w.options.tokens);
   Run run(*this, workspace);
   run.forward(inputs);
-  FUNGI_ASSERT(!tokens.data || tokens.rows == workspace.state_->batch.rows());
+  if (tokens.data) check_shape("tokens", tokens, run.s.batch.rows(), w.arch.width);
   run.finish(embeddings, tokens);
 }
 
 void Backbone::backward(View<const float> d_embeddings, Workspace& workspace,
                         LayerGradient& gradient, View<const float> d_tokens) const {
-  if (workspace.state_->backbone != weights_->number)
+  const Weights& w = *weights_;
+  if (workspace.state_->backbone != w.number)
     fail("the workspace is of another backbone", "backbone", "run forward() of this one first");
+  if (!w.layer)
+    fail("the backbone was opened without a layer", "backward", "set BackboneOptions::layer");
   Run run(*this, workspace);
-  FUNGI_ASSERT(weights_->layer && run.s.ready && d_embeddings.rows == run.s.batch.samples);
+  if (!run.s.ready)
+    fail("the workspace holds no views", "backward", "run forward() before each backward()");
+  check_shape("d_embeddings", d_embeddings, run.s.batch.samples, w.arch.embedding_width);
+  check_tokens("d_tokens", d_tokens, w.options.tokens);
+  if (d_tokens.data) check_shape("d_tokens", d_tokens, run.s.batch.rows(), w.arch.width);
   run.start_backward(d_embeddings, d_tokens);
   run.backward(gradient);
 }

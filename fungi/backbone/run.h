@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct Backbone::Weights {
   const kernel::Kernel* kernel = nullptr;
   std::optional<LayerId> layer;
   std::filesystem::path path;
+  std::string stamp;  // of the files at path when they were opened
+  mutable std::once_flag hashed;
+  mutable std::string sha256;  // of them, once asked for
   Embedding embedding;
   std::vector<Block> blocks;
   Norm final_norm;
@@ -43,6 +47,9 @@ struct Workspace::State {
   Scratch scratch;
   bool ready = false;  // a forward() has filled it
 };
+
+// Error unless a caller's matrix has that shape: kernels do not ask.
+void check_shape(const char* what, View<const float> found, size_t rows, size_t cols);
 
 // Binds the const weights to a workspace for one forward or backward.
 struct Run {

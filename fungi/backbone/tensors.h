@@ -61,6 +61,7 @@ class CheckpointTensors : public TensorSource {
  public:
   CheckpointTensors(const Checkpoint& checkpoint, Recipes recipes)
       : checkpoint_(checkpoint), recipes_(std::move(recipes)) {}
+  CheckpointTensors(Checkpoint&&, Recipes) = delete;  // must outlive this
   bool has(const std::string& name) const override { return recipes_.count(name) > 0; }
   Matrix<float> get(const std::string& name, size_t rows, size_t cols) const override;
 

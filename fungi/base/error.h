@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception type of the library: what was expected and found, where, and what to do about
-// it. User mistakes and bad files throw Error; a broken promise between two of our own functions is
-// FUNGI_ASSERT.
+// What the library throws. Error for all that is wrong with arguments, files and data: what was
+// expected and found, where, and what to do about it. Besides: std::bad_alloc, std::logic_error for
+// a broken promise between two of our own functions (FUNGI_ASSERT: a fault of the library), and
+// whatever your own callbacks, objectives and data sets throw.
 #pragma once
 
 #include <cstddef>

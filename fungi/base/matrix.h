@@ -24,7 +24,7 @@ constexpr size_t round_up(size_t value, size_t multiple) {
 }
 
 // Raw, zero-filled, 64-byte aligned memory; on huge pages where it is large. Move-only; what was
-// moved from is empty.
+// moved from is empty. More bytes than a pointer can count are std::bad_alloc.
 class Buffer {
  public:
   Buffer() = default;
@@ -77,7 +77,7 @@ class Matrix {
   Matrix(size_t rows, size_t cols) : Matrix(rows, cols, cols) {}
   Matrix(size_t rows, size_t cols, size_t stride)
       : buffer_(bytes_of(rows, stride)), rows_(rows), cols_(cols), stride_(stride) {
-    FUNGI_ASSERT(stride >= cols);
+    if (stride < cols) fail("expected a stride of at least as many elements as columns", "Matrix");
   }
   Matrix(Matrix&& m) noexcept { *this = std::move(m); }
   Matrix& operator=(Matrix&& m) noexcept {
@@ -122,7 +122,8 @@ class Matrix {
   size_t rows_ = 0, cols_ = 0, stride_ = 0;
 };
 
-// Some rows of a matrix in the given order, and all of them; compact.
+// Some rows of a matrix in the given order (Error where there is no such row), and all of them;
+// compact.
 Matrix<float> gather(View<const float> matrix, std::span<const size_t> rows);
 Matrix<float> copy_of(View<const float> matrix);
 

@@ -115,6 +115,7 @@ unsigned Pool::threads() const noexcept { return unsigned(state_->threads.size()
 
 void Pool::parallel_for(size_t count, size_t grain,
                         const std::function<void(size_t, size_t, unsigned)>& body) {
+  if (!body) fail("expected a function to run, found none", "Pool::parallel_for");
   if (count == 0) return;
   State& s = *state_;
   for (const Running* r = running_here; r; r = r->outer)

@@ -10,7 +10,8 @@
 
 namespace fungi {
 
-// How many threads to use by default: the physical cores this process may run on.
+// How many threads to use by default: the physical cores this process may run on, or fewer where a
+// container's quota allows fewer.
 unsigned default_threads();
 
 class Pool {
@@ -24,8 +25,10 @@ class Pool {
 
   // Runs body(begin, end, worker) over [0, count) in chunks of at most `grain`; worker < threads().
   // Blocks until all is done. If bodies throw, the exception of the lowest chunk is rethrown here,
-  // after the rest has stopped. Calls from several threads wait for each other; a body that calls
-  // its own pool gets an Error, since it would wait for itself.
+  // after the rest has stopped. Calls from several threads wait for each other, however long: an
+  // extraction keeps the pool for a whole group of samples (ExtractorOptions::waiting_bytes), so
+  // that what must answer at once needs a pool of its own. A body that calls its own pool gets an
+  // Error, since it would wait for itself.
   void parallel_for(size_t count, size_t grain,
                     const std::function<void(size_t begin, size_t end, unsigned worker)>& body);
 

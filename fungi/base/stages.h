@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fungi {
@@ -44,7 +45,8 @@ class Stages {
     Clock::time_point start_ = Clock::now();
   };
 
-  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<Row>& rows() const& { return rows_; }
+  std::vector<Row> rows() && { return std::move(rows_); }  // for (auto& row : x.stages().rows())
   void clear() { rows_.clear(); }
   void add(const Stages& other) {
     for (const Row& r : other.rows_) {

@@ -157,6 +157,12 @@ Matrix<float> Checkpoint::read(std::string_view name) const {
   }
 }
 
+std::string Checkpoint::stamp() const {
+  std::string all;
+  for (const FilePointer& file : state_->source->files) all += file->stamp() + ";";
+  return all;
+}
+
 std::string Checkpoint::sha256() const {
   std::call_once(state_->hashed, [this] {
     Sha256 hash;

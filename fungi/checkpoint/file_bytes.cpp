@@ -39,13 +39,15 @@ std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& pat
   if (start == MAP_FAILED)
     fail(fmt::format("{} bytes cannot be mapped: {}", size, reason()), name,
          "check that it lies on an ordinary file system");
+  std::string stamp = fmt::format("{} {}.{:09} {}", size, status.st_mtim.tv_sec,
+                                  status.st_mtim.tv_nsec, status.st_ino);
   return std::shared_ptr<const FileBytes>(
-      new FileBytes(name, {static_cast<const std::byte*>(start), size}, true));
+      new FileBytes(name, std::move(stamp), {static_cast<const std::byte*>(start), size}, true));
 }
 
 std::shared_ptr<const FileBytes> FileBytes::borrow(std::string name,
                                                    std::span<const std::byte> bytes) {
-  return std::shared_ptr<const FileBytes>(new FileBytes(std::move(name), bytes, false));
+  return std::shared_ptr<const FileBytes>(new FileBytes(std::move(name), "", bytes, false));
 }
 
 void FileBytes::release(std::span<const std::byte> part) const noexcept {

@@ -26,6 +26,9 @@ class FileBytes {
 
   const std::string& path() const noexcept { return path_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  // Size, time of the last change and number of the file when it was mapped; empty of borrowed
+  // bytes.
+  const std::string& stamp() const noexcept { return stamp_; }
   // Says that `part` was read and will hardly be read again: its pages leave this process's memory
   // (a later read brings them back).
   void release(std::span<const std::byte> part) const noexcept;
@@ -34,10 +37,10 @@ class FileBytes {
   }
 
  private:
-  FileBytes(std::string path, std::span<const std::byte> bytes, bool mapped)
-      : path_(std::move(path)), bytes_(bytes), mapped_(mapped) {}
+  FileBytes(std::string path, std::string stamp, std::span<const std::byte> bytes, bool mapped)
+      : path_(std::move(path)), stamp_(std::move(stamp)), bytes_(bytes), mapped_(mapped) {}
 
-  std::string path_;
+  std::string path_, stamp_;
   std::span<const std::byte> bytes_;
   bool mapped_;
 };

@@ -74,6 +74,7 @@ KnnScore classify(View<const float> train, Labels train_labels, View<const float
 
 KnnScore classify(const RowCounts& rows, Labels train_labels, Labels test_labels,
                   const ClassifyOptions& options, const std::function<Neighbours()>& search) {
+  if (!search) fail("expected a function that searches, found none", "search");
   check_label_count(train_labels, rows.train, "training labels");
   check_label_count(test_labels, rows.test, "test labels");
   classes_of(train_labels, "training labels");

@@ -51,7 +51,11 @@ std::string note_unknown_classes(Labels train, Labels test) {
 std::vector<int64_t> gather(Labels labels, const std::vector<size_t>& rows) {
   std::vector<int64_t> out;
   out.reserve(rows.size());
-  for (size_t row : rows) out.push_back(labels[row]);
+  for (size_t row : rows) {
+    if (row >= labels.size())
+      fail(fmt::format("asked for row {} of {}", row, labels.size()), "gather");
+    out.push_back(labels[row]);
+  }
   return out;
 }
 

@@ -178,6 +178,8 @@ std::vector<size_t> PositiveRanks::ranks() const {
 void positive_ranks(View<const float> database, View<const float> queries,
                     const RelevanceOf& relevance, Metric metric, Pool& pool,
                     const TakeRanks& take) {
+  if (!relevance || !take)
+    fail("expected functions that tell the relevance and take the ranks, found none", "relevance");
   search::check_search(database, queries, 1, database.rows);
   const search::ExactKey exact(metric, database.cols);
   std::vector<double> norms(database.rows);

@@ -67,7 +67,7 @@ RelevanceOf in_lists(const std::vector<Relevance>& relevance, size_t queries) {
 }  // namespace
 
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at) {
-  FUNGI_ASSERT(!ranks.empty());
+  if (ranks.empty()) fail("expected ranks of positives, found none", "ranks");
   QueryScore score;
   for (size_t j = 0; j < ranks.size(); ++j) {
     const double rank = double(ranks[j]);
@@ -101,6 +101,8 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
 RetrievalScore evaluate_retrieval(size_t database_rows, size_t queries, const FillKeys& fill,
                                   const RelevanceOf& relevance, const RetrievalOptions& options,
                                   Pool& pool) {
+  if (!fill || !relevance)
+    fail("expected functions that fill the keys and tell the relevance, found none", "relevance");
   Scores scores(database_rows, queries, options);
   const size_t step = std::clamp<size_t>(kKeyBytes / (sizeof(double) * database_rows), 1, 512);
   for (size_t first = 0; first < queries; first += step) {

@@ -45,7 +45,7 @@ struct RetrievalOptions {
 
 // The score of one query from the zero-based ranks of its positives, junk already taken out,
 // ascending: each positive j at rank r gives (j/r, or 1 at the top) and (j+1)/(r+1), averaged.
-// Error on a cut of 0.
+// Error on a cut of 0 and where there are no ranks.
 QueryScore score_ranks(const std::vector<size_t>& ranks, const std::vector<size_t>& precision_at);
 
 // Ranks of the positives in the exact order (search::ExactKey). Queries are ranked and scored some

@@ -201,7 +201,12 @@ SoftmaxModel SoftmaxRegression::fit(const SoftmaxOptions& options, const Softmax
     fail(fmt::format("expected a positive penalty, found {}", options.lambda), "lambda", "");
   std::vector<double> w(c * d, 0.0);
   if (start) {
-    FUNGI_ASSERT(start->labels == s.classes.labels && start->weights.cols() == d);
+    if (start->labels != s.classes.labels || start->weights.rows() != c ||
+        start->weights.cols() != d)
+      fail(fmt::format("expected a model of the same {} classes and width {} to start from, found "
+                       "{} classes and width {}",
+                       c, d, start->labels.size(), start->weights.cols()),
+           "start", "start from a model of the same rows, or from none");
     w = s.turn(start->weights.data(), false);
   }
   double square = 0;  // of the last gradient

@@ -34,6 +34,7 @@ struct SoftmaxModel {
 class SoftmaxRegression {
  public:
   SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool);
+  SoftmaxRegression(Matrix<float>&&, Labels, Pool&) = delete;  // a temporary would be gone
   ~SoftmaxRegression();
 
   // `start`, if given, is a model of the same classes and width to begin from.

@@ -35,8 +35,8 @@ void append_factors(const LayerGradient& g, size_t first, size_t last, SampleFac
 
 }  // namespace
 
-ChunkWorker::ChunkWorker(const Backbone& backbone, const ViewSchedule& schedule, uint64_t seed)
-    : backbone_(backbone), schedule_(schedule), seed_(seed) {
+ChunkWorker::ChunkWorker(Backbone backbone, const ViewSchedule& schedule, uint64_t seed)
+    : backbone_(std::move(backbone)), schedule_(schedule), seed_(seed) {
   for (const ScheduledRequest& r : schedule.requests())
     makers_.emplace_back(r.request.plan, r.preprocess);
   open_.assign(makers_.size(), {0, 0});

@@ -45,7 +45,7 @@ struct PreparedSample {
 
 class ChunkWorker {
  public:
-  ChunkWorker(const Backbone& backbone, const ViewSchedule& schedule, uint64_t seed);
+  ChunkWorker(Backbone backbone, const ViewSchedule& schedule, uint64_t seed);
 
   // The embeddings of every view of one request for the given samples: [samples · views, d]. For
   // fit().
@@ -76,7 +76,7 @@ class ChunkWorker {
   void backward_request(std::span<const PreparedSample> samples, size_t request,
                         std::vector<SampleFactors>& factors);
 
-  const Backbone& backbone_;
+  Backbone backbone_;
   const ViewSchedule& schedule_;
   uint64_t seed_;
   const char* step_ = "view";

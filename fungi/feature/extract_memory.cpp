@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Features of a whole data set in memory, for data sets that are small and programs that want no
 // store.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,11 +22,19 @@ bool all_finite(std::span<const float> values) {
 
 FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
                              std::vector<StoreFailure>* failures) {
+  for (size_t i = 0; i < dataset.size(); ++i)
+    if (const int label = dataset.label(i), classes = int(dataset.class_names().size());
+        label < -1 || (classes > 0 && label >= classes))
+      fail(fmt::format("the label {} of sample '{}' has no class: there are {} classes", label,
+                       dataset.id(i), classes),
+           "data set");
   std::vector<size_t> everything(dataset.size());
   std::iota(everything.begin(), everything.end(), size_t{0});
   StoreRows rows = extractor.extract(dataset, everything);
   const std::vector<StoreBlock> blocks = extractor.blocks();
-  const size_t features = feature_names(extractor.spec()).size();  // they stand before factors
+  const auto is_feature = [](const StoreBlock& b) { return factors_of(b.name).empty(); };
+  const auto features =  // they stand before factors
+      size_t(std::count_if(blocks.begin(), blocks.end(), is_feature));
   std::vector<uint8_t> good(dataset.size(), 1);
   for (const StoreFailure& f : rows.failures) good[f.position] = 0;
   for (size_t i = 0; i < good.size(); ++i)

@@ -8,11 +8,8 @@ namespace fungi {
 
 std::vector<StoreSample> store_samples(const Dataset& dataset) {
   std::vector<StoreSample> samples(dataset.size());
-  for (size_t i = 0; i < dataset.size(); ++i) {
-    samples[i] = {dataset.id(i), dataset.label(i)};
-    // The size alone: a time of modification would differ between copies of the same data.
-    if (const auto bytes = dataset.stored_bytes(i)) samples[i].key = std::to_string(*bytes);
-  }
+  for (size_t i = 0; i < dataset.size(); ++i)
+    samples[i] = {dataset.id(i), dataset.label(i), dataset.key(i)};
   return samples;
 }
 

@@ -27,11 +27,22 @@ nlohmann::json to_json(const std::vector<Parameter>& parameters) {
   return out;
 }
 
+// What comes from outside (parameters of an own objective, stated facts) may be any bytes.
+std::string text_of(const nlohmann::json& settings) {
+  try {
+    return settings.dump();
+  } catch (const nlohmann::json::exception& e) {
+    fail(fmt::format("the settings cannot be written as JSON: {}", e.what()), "settings",
+         "use UTF-8 in parameters of objectives and in stated facts");
+  }
+}
+
 }  // namespace
 
-Extractor::Extractor(const Backbone& backbone, ExtractorOptions options, Pool& pool)
-    : state_(std::make_unique<State>(backbone, std::move(options), pool)) {
+Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
+    : state_(std::make_unique<State>(std::move(given), std::move(options), pool)) {
   State& s = *state_;
+  const Backbone& backbone = s.backbone;
   const Architecture& a = backbone.architecture();
   if (s.options.preset == Preset::paper && a.family == "clip" && !backbone.path().empty() &&
       !backbone.options().stated_facts.contains("activation"))
@@ -42,14 +53,16 @@ Extractor::Extractor(const Backbone& backbone, ExtractorOptions options, Pool& p
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification,
                        {a.embedding_width, a.width, s.options.seed, s.options.preset}));
-  restore(s.options.given);
+  s.stated = s.restore(s.options.given);
 }
 
 Extractor::~Extractor() = default;
 
 void Extractor::add(std::unique_ptr<Objective> objective) {
   State& s = *state_;
+  if (!objective) fail("expected an objective, found none", "Extractor::add");
   const std::string name = objective->name();
+  require_objective_name(name);
   for (const ScheduledObjective& o : s.objectives)
     if (o.objective->name() == name)
       fail(fmt::format("the objective '{}' is given twice", name), "objectives");
@@ -119,6 +132,11 @@ std::vector<StoreBlock> Extractor::blocks() const {
            fmt::format("extract '{}' into a store of its own without --keep-factors, or leave one "
                        "of the two out",
                        o.objective->name()));
+  if (s.backbone.architecture().pooled_tokens() == 0)
+    fail(
+        "factors can be kept where the embedding is that of the first tokens; here it is a mean "
+        "over all of them, each with factors of its own",
+        "keep_factors", "leave --keep-factors out");
   if (!s.backbone.can_record())
     fail("factors can be kept for layers after the last attention only", "keep_factors",
          "use the default layer");
@@ -145,6 +163,7 @@ std::vector<std::string> Extractor::notes() const {
                     "config.json (Hugging Face: preprocessor_config.json) beside it, or state "
                     "mean, std, resize and interpolation",
                     p.source));
+  const std::lock_guard lock(state_->telling);
   for (const ScheduledObjective& o : state_->objectives)
     for (const std::string& note : o.objective->notes(state_->support_views(*o.objective)))
       all.push_back(o.objective->name() + ": " + note);
@@ -156,6 +175,7 @@ std::vector<std::string> Extractor::notes() const {
 }
 
 bool Extractor::ready() const {
+  const std::lock_guard lock(state_->telling);
   return std::all_of(state_->objectives.begin(), state_->objectives.end(),
                      [](const auto& o) { return o.objective->ready(); });
 }
@@ -188,7 +208,7 @@ StoreSpec Extractor::spec() const {
                             {"std", p.std}};
   if (p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
   if (p.floor_crop) settings["preprocess"]["crop"] = "floor";
-  spec.settings = settings.dump();
+  spec.settings = text_of(settings);
   spec.precision = to_string(*b.precision);
   spec.isa = kernel::kernel_for(b.isa, *b.precision).name;
   spec.model_sha256 = s.backbone.sha256();
@@ -196,7 +216,7 @@ StoreSpec Extractor::spec() const {
     spec.model_path = std::filesystem::absolute(path).lexically_normal().string();
   nlohmann::json facts = nlohmann::json::object();
   for (const auto& [name, value] : describe(s.backbone.architecture())) facts[name] = value;
-  spec.architecture = facts.dump();
+  spec.architecture = text_of(facts);
   spec.blocks = blocks();
   return spec;
 }
@@ -222,6 +242,7 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
       const std::vector<uint8_t> bytes = dataset.read(index);
       stage = "decode";
       images[i] = dataset.decode(index, bytes, options.decode);
+      check(images[i]);
     } catch (const Exhausted&) {
       throw;  // no fault of the picture: it must not be recorded as a bad one
     } catch (const Error& e) {
@@ -254,9 +275,11 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
                              const std::function<void(size_t, size_t)>& progress,
                              const std::atomic<bool>* stop) {
   State& s = *state_;
+  const auto turn = s.take_turn();
   if (!ready())
     fail("an objective still needs its support samples", "extract",
          "call fit() or restore() first");
+  for (const size_t i : samples) dataset.id(i);  // an Error where there is none
   s.make_workers();
   const std::vector<StoreBlock> layout = blocks();
   StoreRows out;
@@ -280,6 +303,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
       s.run_chunk(s.workers[w], dataset, samples, first + begin,
                   std::span(results).subspan(begin, end - begin),
                   std::span(failures).subspan(begin, end - begin));
+      s.collect_stages(s.workers[w]);
       std::fill(done_here.begin() + ptrdiff_t(begin), done_here.begin() + ptrdiff_t(end), 1);
       if (!progress || begin == end) return;
       const std::lock_guard lock(counting);
@@ -300,14 +324,16 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     for (size_t i : good)
       std::copy(results[i].embedding.begin(), results[i].embedding.end(),
                 out.blocks[0].row(first + i));
-    const Stages::Scope scope(s.own, "projection");
+    Stages stages;
+    std::vector<size_t> zeros(s.objectives.size());
     for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {
+      const Stages::Scope scope(stages, "projection");
       std::vector<GradientFactors> factors;
       for (size_t i : good) factors.push_back({results[i].factors[o].b, results[i].factors[o].a});
       Matrix<float> y(good.size(), s.projection->rows());
       s.projection->project(factors, y, s.pool);
       for (size_t i = 0; i < good.size(); ++i) {
-        s.zeros[o] += normalise({y.row(i), y.cols()}) == 0;
+        zeros[o] += normalise({y.row(i), y.cols()}) == 0;
         std::copy_n(y.row(i), y.cols(), out.blocks[1 + o].row(first + good[i]));
         if (!s.options.keep_factors) continue;
         const size_t at = 1 + s.objectives.size() + 2 * o;
@@ -317,14 +343,16 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
                     out.blocks[at + 1].row(first + good[i]));
       }
     }
+    const std::lock_guard lock(s.telling);
+    s.own.add(stages);
+    for (size_t o = 0; o < zeros.size(); ++o) s.zeros[o] += zeros[o];
   }
   return out;
 }
 
 Stages Extractor::stages() const {
-  Stages all = state_->own;
-  for (ChunkWorker& w : state_->workers) all.add(w.stages());
-  return all;
+  const std::lock_guard lock(state_->telling);
+  return state_->own;
 }
 
 }  // namespace fungi

@@ -3,6 +3,12 @@
 // projection; extractor.cpp is the only place that knows the whole order (SPEC 1.2). A sample's
 // features depend on the settings, the seed, its id and its bytes alone.
 //
+// An Extractor may be shared between threads once the last add() has returned: fit(), restore(),
+// settle() and extract() wait for each other, one extraction at a time. The const functions may be
+// called meanwhile, also from progress callbacks; but ready(), state() and notes() not while
+// another thread is in fit() or settle(). A callback that calls one of the four gets an Error,
+// since it would wait for itself.
+//
 //   const Backbone backbone = Backbone::open(file, backbone_for({"kl", "ibot"}, Preset::native),
 //                                            pool);
 //   Extractor extractor(backbone, {.objectives = {"kl", "ibot"}}, pool);
@@ -34,7 +40,7 @@ struct ExtractorOptions {
   Preset preset = Preset::native;
   ProjectionKind projection = ProjectionKind::sign;
   size_t projection_rows = 0;       // 0: the embedding's width; Preset::paper: the model's
-  Matrix<float> projection_matrix;  // for ProjectionKind::matrix
+  Matrix<float> projection_matrix;  // for ProjectionKind::matrix; with another kind an Error
   uint64_t seed = 42;
   std::optional<uint64_t> projection_seed;  // default: seed
   bool keep_factors =
@@ -56,12 +62,11 @@ BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset 
 
 class Extractor {
  public:
-  Extractor(const Backbone& backbone, ExtractorOptions options,
-            Pool& pool);  // both must outlive it
-  Extractor(Backbone&&, ExtractorOptions, Pool&) = delete;
+  Extractor(Backbone backbone, ExtractorOptions options, Pool& pool);  // the pool must outlive it
   ~Extractor();
 
-  // An objective of your own, under its name(); before fit().
+  // An objective of your own, under its name(), which has to be fit for a block of a store
+  // (manifest.h); before fit().
   void add(std::unique_ptr<Objective> objective);
 
   std::vector<StoreBlock> blocks()
@@ -89,7 +94,8 @@ class Extractor {
               const std::function<void(size_t, size_t)>& progress = {},
               const std::atomic<bool>* stop = nullptr);
 
-  // Everything that decides about the features, for a store's manifest.
+  // Everything that decides about the features, for a store's manifest. Error where a name or a
+  // parameter of your own is no UTF-8.
   StoreSpec spec() const;
   // Samples worth losing to a kill, fewer when each costs many views, and no more than fit well
   // into memory: a shard is held as a whole.
@@ -135,7 +141,7 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
 
 // Without a store: the features of all samples as Store::load() gives them, without kept factors.
 // Samples that cannot be used are no rows; `failures` says which (by number in the data set) and
-// why. The extractor must be ready.
+// why. The extractor must be ready. Error where a label of the data set has no class.
 FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
                              std::vector<StoreFailure>* failures = nullptr);
 

@@ -50,6 +50,7 @@ std::vector<SupportGroup> support_groups(std::vector<ScheduledObjective>& object
 bool Extractor::fit(const Dataset& support, const std::function<void(size_t, size_t)>& progress,
                     const std::atomic<bool>* stop) {
   State& s = *state_;
+  const auto turn = s.take_turn();
   ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
   std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
   if (groups.empty()) return true;
@@ -137,11 +138,12 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       group.objectives[o]->prepare(ordered, views, s.pool);
     }
   }
-  for (ChunkWorker& w : workers) s.own.add(w.stages());
+  for (ChunkWorker& w : workers) s.collect_stages(w);
   return true;
 }
 
 std::vector<NamedMatrix> Extractor::state() const {
+  const std::lock_guard lock(state_->telling);
   std::vector<NamedMatrix> all;
   for (const ScheduledObjective& o : state_->objectives)
     for (NamedMatrix& m : o.objective->state())
@@ -150,6 +152,7 @@ std::vector<NamedMatrix> Extractor::state() const {
 }
 
 std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix>& state) {
+  const std::lock_guard lock(telling);
   std::vector<std::string> names;
   std::vector<std::vector<NamedMatrix>> parts(objectives.size());
   for (const NamedMatrix& m : state) {
@@ -165,7 +168,8 @@ std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix
         for (const NamedMatrix& part : o.objective->state())
           known.push_back(stored_name(*o.objective, part.name));
       fail(fmt::format("'{}' belongs to none of the objectives", m.name), "state",
-           fmt::format("those of this run have: {}", fmt::join(known, ", ")));
+           known.empty() ? "this run has no objectives with a state: leave it out"
+                         : fmt::format("those of this run have: {}", fmt::join(known, ", ")));
     }
     const Objective& objective = *objectives[owner].objective;
     std::string name = m.name.substr(longest);
@@ -180,12 +184,17 @@ std::vector<std::string> Extractor::State::restore(const std::vector<NamedMatrix
 }
 
 void Extractor::restore(const std::vector<NamedMatrix>& state) {
-  for (std::string& name : state_->restore(state)) state_->stated.push_back(std::move(name));
+  const auto turn = state_->take_turn();
+  std::vector<std::string> names = state_->restore(state);
+  const std::lock_guard lock(state_->telling);
+  std::move(names.begin(), names.end(), std::back_inserter(state_->stated));
 }
 
 void Extractor::require_stated(StoreWriter& writer) const {
+  const std::vector<NamedMatrix> all = state();
+  const std::lock_guard lock(state_->telling);
   const std::vector<std::string>& stated = state_->stated;
-  for (const NamedMatrix& m : state())
+  for (const NamedMatrix& m : all)
     if (writer.has_state(m.name) && std::find(stated.begin(), stated.end(), m.name) != stated.end())
       writer.put_state(m.name, m.values);
 }
@@ -193,6 +202,7 @@ void Extractor::require_stated(StoreWriter& writer) const {
 bool Extractor::settle(StoreWriter& writer, const Dataset& support,
                        const std::function<void(size_t, size_t)>& progress,
                        const std::atomic<bool>* stop) {
+  const auto turn = state_->take_turn();
   require_stated(writer);
   std::vector<NamedMatrix> stored;
   for (const std::string& name : writer.state_names()) stored.push_back({name, writer.state(name)});

@@ -2,25 +2,50 @@
 // What an Extractor holds. Internal to it.
 #pragma once
 
+#include <mutex>
+
 #include "fungi/feature/chunk_worker.h"
 #include "fungi/feature/extractor.h"
 
 namespace fungi {
 
 struct Extractor::State {
-  const Backbone& backbone;
+  const Backbone backbone;
   ExtractorOptions options;
   Pool& pool;
   ViewSchedule schedule;
   std::vector<ScheduledObjective> objectives;
   std::unique_ptr<Projection> projection;
   std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
+
+  // Held by fit(), restore(), settle() and extract(); recursive, since one calls another.
+  std::recursive_mutex working;
+  // Held for moments within those, where something changes that may be asked for meanwhile: what
+  // follows, and what restore() gives objectives. Never while waiting for the pool, whose bodies
+  // may ask: hence not around Objective::prepare().
+  std::mutex telling;
   Stages own;
   std::vector<size_t> zeros;        // per objective: gradients so far that were zero
   std::vector<std::string> stated;  // state that the user gave, by its name in a store
 
-  State(const Backbone& b, ExtractorOptions o, Pool& p)
-      : backbone(b), options(std::move(o)), pool(p), schedule(b.architecture(), options.preset) {}
+  State(Backbone b, ExtractorOptions o, Pool& p)
+      : backbone(std::move(b)),
+        options(std::move(o)),
+        pool(p),
+        schedule(backbone.architecture(), options.preset) {}
+
+  // A callback would wait for itself: the pool, whose thread it is called by, refuses it first.
+  std::unique_lock<std::recursive_mutex> take_turn() {
+    pool.parallel_for(1, 1, [](size_t, size_t, unsigned) {});
+    return std::unique_lock(working);
+  }
+
+  // Only a worker itself, between two chunks, can tell its times.
+  void collect_stages(ChunkWorker& worker) {
+    const std::lock_guard lock(telling);
+    own.add(worker.stages());
+    worker.stages().clear();
+  }
 
   size_t gradient_views(const ScheduledObjective& o) const {
     size_t views = 0;

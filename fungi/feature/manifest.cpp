@@ -71,6 +71,13 @@ void require_file_name(const std::string& name, const std::string& place) {
 
 void require_state_name(const std::string& name) { require_file_name(name, "store state"); }
 
+void require_objective_name(const std::string& name) {
+  require_file_name(name, "objectives");
+  if (name == "embedding" || !factors_of(name).empty())
+    fail(fmt::format("'{}' cannot be the name of an objective: another block is called so", name),
+         "objectives", "choose another name");
+}
+
 const char* to_string(StoreType type) { return type == StoreType::float16 ? "float16" : "float32"; }
 
 StoreType parse_store_type(const std::string& name) {

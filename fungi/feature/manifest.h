@@ -102,6 +102,8 @@ StoreManifest parse_manifest(const std::string& text, const std::string& place);
 // Checks names and widths of the blocks and that the JSON fields hold objects; Error otherwise.
 void require_valid(const StoreSpec& spec);
 void require_state_name(const std::string& name);  // the same rules as for blocks
+// For a gradient's block: the same, and neither "embedding" nor what kept factors are called.
+void require_objective_name(const std::string& name);
 
 // Error naming the first setting in which `found` (this run) differs from `expected` (what the
 // store at `place` holds).

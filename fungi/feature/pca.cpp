@@ -154,7 +154,10 @@ void Pca::transform(View<const float> rows, View<float> out, Pool& pool) const {
   if (rows.cols != width_)
     fail(fmt::format("expected rows of width {} as fitted, found {}", width_, rows.cols),
          "features", "use the same model and features as for the fit");
-  FUNGI_ASSERT(out.rows == rows.rows && out.cols == output_width());
+  if (out.rows != rows.rows || out.cols != output_width())
+    fail(fmt::format("expected room for {} x {} numbers, found {} x {}", rows.rows, output_width(),
+                     out.rows, out.cols),
+         "Pca::transform");
   if (identity()) {
     for (size_t i = 0; i < rows.rows; ++i) std::copy_n(rows.row(i), width_, out.row(i));
     return;

@@ -57,7 +57,7 @@ class Pca {
 };
 
 // A fit over a stream. Keeps rows only until there are more of them than columns: then the
-// covariance is enough.
+// covariance is enough. For one thread at a time.
 class PcaFit {
  public:
   explicit PcaFit(size_t width);

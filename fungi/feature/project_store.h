@@ -17,7 +17,7 @@ struct ReprojectOptions {
   ProjectionKind kind = ProjectionKind::sign;
   size_t rows = 0;               // 0: the embedding's width
   std::optional<uint64_t> seed;  // default: that of the extraction
-  Matrix<float> matrix;          // for ProjectionKind::matrix
+  Matrix<float> matrix;          // for ProjectionKind::matrix; with another kind an Error
   bool keep_factors = false;     // the new store holds them, too
   bool overwrite = false;        // throw away what the folder holds
   bool prune = false;            // drop its rows of samples that `from` does not hold

@@ -60,7 +60,13 @@ Precision projection_precision(Precision run) {
 }
 
 std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const LayerShape& layer) {
-  FUNGI_ASSERT(layer.outputs > 0 && layer.inputs > 0);
+  if (layer.outputs == 0 || layer.inputs == 0)
+    fail(fmt::format("expected a layer with outputs and inputs, found {}x{}", layer.outputs,
+                     layer.inputs),
+         "projection");
+  if (options.kind != ProjectionKind::matrix && !options.matrix.empty())
+    fail(fmt::format("a matrix is given, but the projection is '{}'", to_string(options.kind)),
+         "projection", "choose the projection 'matrix', or give no matrix");
   if (options.kind == ProjectionKind::matrix) {
     if (options.matrix.empty() || options.matrix.cols() != layer.gradient_length())
       fail(fmt::format("expected a matrix of [rows, {}], found [{}, {}]", layer.gradient_length(),
@@ -105,10 +111,17 @@ Projection::Projection(const ProjectionOptions& options, const LayerShape& layer
 
 void Projection::project(std::span<const GradientFactors> samples, View<float> y,
                          Pool& pool) const {
-  FUNGI_ASSERT(y.rows == samples.size() && y.cols == rows_);
+  if (y.rows != samples.size() || y.cols != rows_)
+    fail(fmt::format("expected room for {} x {} numbers, found {} x {}", samples.size(), rows_,
+                     y.rows, y.cols),
+         "Projection::project");
   for (const GradientFactors& sample : samples)
-    FUNGI_ASSERT(sample.b.rows == sample.a.rows && sample.b.cols == layer_.outputs &&
-                 sample.a.cols == layer_.inputs);
+    if (sample.b.rows != sample.a.rows || sample.b.cols != layer_.outputs ||
+        sample.a.cols != layer_.inputs)
+      fail(fmt::format("expected factors [t, {}] and [t, {}], found {} x {} and {} x {}",
+                       layer_.outputs, layer_.inputs, sample.b.rows, sample.b.cols, sample.a.rows,
+                       sample.a.cols),
+           "Projection::project");
   const std::vector<Piece> pieces = split(samples.size(), pool.threads());
   pool.parallel_for(pieces.size(), 1, [&](size_t begin, size_t end, unsigned) {
     for (size_t i = begin; i < end; ++i) run(samples, pieces[i], y);

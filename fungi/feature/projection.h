@@ -56,7 +56,7 @@ struct ProjectionOptions {
   ProjectionKind kind = ProjectionKind::sign;
   size_t rows = 0;       // length of y; ignored by `matrix` and `none`
   uint64_t seed = 42;    // sign_reference takes its low 32 bits
-  Matrix<float> matrix;  // for ProjectionKind::matrix, [rows, gradient_length]
+  Matrix<float> matrix;  // for ProjectionKind::matrix alone, [rows, gradient_length]
   // Products of the dense kinds. bf16 splits each gradient entry into two bf16 numbers, so about 16
   // bits of it count; see projection_precision(). `matrix` always takes f32.
   Precision precision = Precision::f32;

@@ -52,11 +52,16 @@ void Reduction::require_fits(const Store& other) const {
 }
 
 Matrix<float> Reduction::apply(Matrix<float> joined, Pool& pool) const {
+  if (joined.cols() != input_width())
+    fail(
+        fmt::format("expected {} columns ({}), found {}", input_width(), features(), joined.cols()),
+        "rows", "join the blocks that the vectors are made of: Reduction::blocks()");
   return pca_ ? pca_->transform(joined, pool) : std::move(joined);
 }
 
 void Reduction::each_part(const Store& store, Pool& pool,
                           const std::function<void(size_t, View<const float>)>& visit) const {
+  if (!visit) fail("expected a function to visit, found none", "Reduction::each_part");
   require_fits(store);
   each_joined_part(store, blocks_, [&](size_t first, Matrix<float> part) {
     visit(first, apply(std::move(part), pool));

@@ -45,7 +45,7 @@ class Reduction {
   // Error naming the first setting in which a store was extracted differently.
   void require_fits(const Store& store) const;
 
-  // [n, input_width] → [n, output_width]. Each row depends on itself alone.
+  // [n, input_width] → [n, output_width]. Each row depends on itself alone. Error on another width.
   Matrix<float> apply(Matrix<float> joined, Pool& pool) const;
 
   // All rows of a store in parts of some megabytes: visit(first row, vectors), in order.

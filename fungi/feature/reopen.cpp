@@ -267,19 +267,29 @@ Extractor& Reopened::extractor() { return state_->extractor; }
 Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
                              const std::vector<StoreBlock>& blocks, const KnowsId& known,
                              std::vector<StoreFailure>* failures) {
-  const QueryFiles queries(files, known);
-  std::vector<size_t> all(files.size());
-  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-  StoreRows computed = state_->extractor.extract(queries, all);
-  const auto refuse = [&](StoreFailure f) {
+  std::vector<StoreFailure> found;
+  Matrix<float> out = rows(QueryFiles(files, known), blocks, &found);
+  for (StoreFailure& f : found) {
     if (f.hint.empty()) f.hint = "give a whole JPEG, PNG or WebP file";
     if (!failures) fail(f.reason, files[f.position].string(), f.hint);
+    failures->push_back(std::move(f));
+  }
+  return out;
+}
+
+Matrix<float> Reopened::rows(const Dataset& pictures, const std::vector<StoreBlock>& blocks,
+                             std::vector<StoreFailure>* failures) {
+  std::vector<size_t> all(pictures.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  StoreRows computed = state_->extractor.extract(pictures, all);
+  const auto refuse = [&](StoreFailure f) {
+    if (!failures) fail(f.reason, pictures.id(f.position), f.hint);
     failures->push_back(std::move(f));
   };
   for (StoreFailure& f : computed.failures) refuse(std::move(f));
   const size_t width = total_width(blocks);
   size_t column = 0;
-  Matrix<float> out(files.size(), width);
+  Matrix<float> out(all.size(), width);
   for (const StoreBlock& b : blocks) {
     const auto& known_blocks = state_->spec.blocks;
     const StoreBlock* at = find_block(known_blocks, b.name);
@@ -288,12 +298,12 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
            "features");
     const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.data())];
     const View<float> part(out.data() + column, out.rows(), b.width, out.cols());
-    for (size_t i = 0; i < files.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
+    for (size_t i = 0; i < all.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
     round_to(state_->spec.type, part);
     store::normalise_rows(part);
     column += b.width;
   }
-  for (size_t i = 0; i < files.size(); ++i)
+  for (size_t i = 0; i < all.size(); ++i)
     if (!std::all_of(out.row(i), out.row(i) + width, [](float v) { return std::isfinite(v); })) {
       refuse({i, "forward", "the features of this picture are not finite",
               "leave it out, or use another precision"});

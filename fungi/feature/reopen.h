@@ -6,6 +6,8 @@
 //   Reopened reopened(extraction_record(store), pool);
 //   Matrix<float> queries = reopened.rows({"query.jpg"}, store.select("embedding+kl"),
 //   knows_ids_of(store));
+//
+// For pictures in memory: rows(*memory_dataset(...), ...), as examples/05_service.cpp has it.
 #pragma once
 
 #include <filesystem>
@@ -53,6 +55,8 @@ KnowsId knows_ids_of(const Store& store);
 // there is none, however its folder is spelt.
 std::string query_id(const std::filesystem::path& file, const KnowsId& known);
 
+// Safe to share between threads: calls of rows() wait for each other, as those of
+// Extractor::extract() do.
 class Reopened {
  public:
   // Errors: the model is gone or is another one (by its sha256), state is missing, settings that
@@ -69,6 +73,10 @@ class Reopened {
   // there, and its row is zero.
   Matrix<float> rows(const std::vector<std::filesystem::path>& files,
                      const std::vector<StoreBlock>& blocks, const KnowsId& known,
+                     std::vector<StoreFailure>* failures = nullptr);
+  // The same for all samples of a data set. Random crops are drawn by their ids: one that is an id
+  // of the store gets the crops that its row had.
+  Matrix<float> rows(const Dataset& pictures, const std::vector<StoreBlock>& blocks,
                      std::vector<StoreFailure>* failures = nullptr);
 
  private:

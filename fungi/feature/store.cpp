@@ -4,8 +4,10 @@
 #include "fungi/feature/store.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "fungi/base/error.h"
@@ -17,6 +19,15 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Which file this is, and that nobody wrote to it: the same after a move, zeros where there is
+// none.
+using FileMark = std::array<int64_t, 5>;
+FileMark mark_of(const fs::path& file) {
+  struct stat s {};
+  if (::stat(file.c_str(), &s) != 0) return {};
+  return {int64_t(s.st_dev), int64_t(s.st_ino), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec};
+}
 
 // A file that can be opened and yet is no whole array was cut or changed.
 store::BlockFile open_whole(const fs::path& path) {
@@ -36,6 +47,7 @@ struct Store::State {
   std::optional<fs::path> update;
   StoreManifest manifest;
   std::vector<size_t> first_row;  // of each shard, and the number of all rows at the end
+  std::vector<FileMark> marks;    // of each shard's rows file, as it was read
   std::vector<std::string> ids, keys;
   std::vector<int64_t> labels;
 
@@ -56,7 +68,29 @@ struct Store::State {
     manifest.failed = store::read_failed(folder / store::kFailed).size();
   }
 
+  // Ids belong to the rows files that were read at opening. Whoever replaces a shard takes its rows
+  // file away before any of its blocks (store_update.h): where it still is the same one, a block
+  // that was opened before is that of these ids. One look for each block, not one for each file.
+  void require_same_rows(size_t position) const {
+    const std::string name = store::rows_file(manifest.shards[position].index);
+    if (update && mark_of(*update / name) == marks[position]) return;  // not moved in place yet
+    if (mark_of(folder / name) != marks[position])
+      fail("the store was rewritten since it was opened", folder.string(), "open it again");
+  }
+
   store::BlockFile open_block(const StoreBlock& block, size_t position) const {
+    std::optional<store::BlockFile> opened;
+    try {
+      opened = open_found(block, position);
+    } catch (const Error&) {
+      require_same_rows(position);  // or that is the reason
+      throw;
+    }
+    require_same_rows(position);
+    return std::move(*opened);
+  }
+
+  store::BlockFile open_found(const StoreBlock& block, size_t position) const {
     const StoreShard& shard = manifest.shards[position];
     const fs::path path = file(store::block_file(block.name, shard.index));
     std::error_code unknown;  // then it cannot be opened, which says why
@@ -72,6 +106,15 @@ struct Store::State {
            path.string(), store::kRepeat);
     }
     return opened;
+  }
+
+  const StoreBlock& one_block(std::string_view name) const {
+    const StoreBlock* found = find_block(manifest.spec.blocks, name);
+    if (found == nullptr)
+      fail(fmt::format("there is no block '{}'; the store holds {}", name,
+                       fmt::join(names_of(manifest.spec.blocks), ", ")),
+           folder.string(), "name one of them");
+    return *found;
   }
 
   // A store is never written with such a value: the file was damaged.
@@ -123,6 +166,7 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
   first_row.push_back(0);
   for (const StoreShard& shard : manifest.shards) {
     const fs::path rows_path = file(store::rows_file(shard.index));
+    marks.push_back(mark_of(rows_path));
     std::vector<store::Row> rows = store::read_rows(rows_path);
     if (rows.size() != shard.rows) {
       fail(fmt::format("expected {} rows, found {}", shard.rows, rows.size()), rows_path.string(),
@@ -142,18 +186,24 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
   }
 }
 
-const fs::path& Store::folder() const { return state_->folder; }
-const StoreManifest& Store::manifest() const { return state_->manifest; }
+const fs::path& Store::folder() const& { return state_->folder; }
+const StoreManifest& Store::manifest() const& { return state_->manifest; }
 size_t Store::rows() const { return state_->ids.size(); }
-const std::vector<std::string>& Store::ids() const { return state_->ids; }
-const std::vector<int64_t>& Store::labels() const { return state_->labels; }
-const std::vector<std::string>& Store::keys() const { return state_->keys; }
-const std::vector<std::string>& Store::classes() const { return state_->manifest.classes; }
+const std::vector<std::string>& Store::ids() const& { return state_->ids; }
+const std::vector<int64_t>& Store::labels() const& { return state_->labels; }
+const std::vector<std::string>& Store::keys() const& { return state_->keys; }
+const std::vector<std::string>& Store::classes() const& { return state_->manifest.classes; }
 size_t Store::shards() const { return state_->manifest.shards.size(); }
-size_t Store::first_row(size_t shard) const { return state_->first_row.at(shard); }
+
+size_t Store::first_row(size_t shard) const {
+  if (shard > shards())
+    fail(fmt::format("asked for shard {} of {}", shard, shards()), folder().string());
+  return state_->first_row[shard];
+}
 
 std::string Store::class_name(size_t row) const {
-  const int64_t label = labels().at(row);
+  if (row >= rows()) fail(fmt::format("asked for row {} of {}", row, rows()), folder().string());
+  const int64_t label = labels()[row];
   if (label < 0) return "";
   return classes().empty() ? std::to_string(label) : classes()[static_cast<size_t>(label)];
 }
@@ -211,7 +261,15 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
 
 void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
                  std::span<const size_t> wanted, View<float> out) const {
-  FUNGI_ASSERT(out.rows == wanted.size());
+  for (const StoreBlock& block : blocks)
+    if (const size_t width = state_->one_block(block.name).width; width != block.width)
+      fail(
+          fmt::format("asked for {} columns of '{}', which has {}", block.width, block.name, width),
+          folder().string(), "take the blocks that select() gives");
+  if (out.rows != wanted.size() || out.cols != total_width(blocks))
+    fail(fmt::format("asked for {} rows and {} columns; there is room for {} rows and {} columns",
+                     wanted.size(), total_width(blocks), out.rows, out.cols),
+         folder().string());
   size_t column = 0;
   for (const StoreBlock& block : blocks) {
     Matrix<float> part = gather(block.name, wanted);
@@ -231,7 +289,7 @@ FeatureSet Store::load(std::string_view features, bool normalise) const {
 }
 
 Store::Mapped Store::map(std::string_view block, size_t shard) const {
-  const StoreBlock chosen = select(block).at(0);
+  const StoreBlock& chosen = state_->one_block(block);
   if (shard >= shards()) {
     fail(fmt::format("asked for shard {} of {}", shard, shards()), folder().string());
   }
@@ -241,7 +299,7 @@ Store::Mapped Store::map(std::string_view block, size_t shard) const {
 
 Matrix<float> Store::gather(std::string_view block, std::span<const size_t> wanted) const {
   const std::vector<size_t>& starts = state_->first_row;
-  Matrix<float> out(wanted.size(), select(block).at(0).width);
+  Matrix<float> out(wanted.size(), state_->one_block(block).width);
   Mapped mapped;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const size_t row = wanted[i];

@@ -2,6 +2,10 @@
 // Reads a feature store (docs/formats.md): rows by number, blocks by name, from mapped files, so
 // that a store may be larger than memory. Const after opening and safe to share between threads.
 // StoreWriter (store_writer.h) makes them.
+//
+// Ids and labels are those of the moment of opening. Where the store is rewritten later (reordered,
+// pruned, overwritten), reading a shard that is another one now is an Error: open it again. Shards
+// that stay, as all full ones do when a store grows at its end, remain readable.
 #pragma once
 
 #include <cstddef>
@@ -37,13 +41,21 @@ class Store {
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  const std::filesystem::path& folder() const;
-  const StoreManifest& manifest() const;
+  // References into the store: those of a temporary would dangle.
+  const std::filesystem::path& folder() const&;
+  const StoreManifest& manifest() const&;
+  const std::vector<std::string>& ids() const&;   // row i is ids()[i]
+  const std::vector<int64_t>& labels() const&;    // -1: none
+  const std::vector<std::string>& keys() const&;  // what says that content changed; may be empty
+  const std::vector<std::string>& classes() const&;
+  void folder() const&& = delete;
+  void manifest() const&& = delete;
+  void ids() const&& = delete;
+  void labels() const&& = delete;
+  void keys() const&& = delete;
+  void classes() const&& = delete;
+
   size_t rows() const;
-  const std::vector<std::string>& ids() const;   // row i is ids()[i]
-  const std::vector<int64_t>& labels() const;    // -1: none
-  const std::vector<std::string>& keys() const;  // what says that content changed; may be empty
-  const std::vector<std::string>& classes() const;
   std::string class_name(size_t row) const;  // empty when the row has no label
 
   // "embedding+kl+dino" → blocks in that order; "" or "all" → every block but kept factors. Error
@@ -55,11 +67,11 @@ class Store {
   // concatenation is not normalised again.
   void read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
             View<float> out) const;
-  // The same for rows by number; cheapest in ascending order.
+  // The same for rows by number, out.rows of them; cheapest in ascending order.
   void read(const std::vector<StoreBlock>& blocks, bool normalise, std::span<const size_t> rows,
             View<float> out) const;
 
-  // Rows by number, of one block, as stored; cheapest in ascending order.
+  // Rows by number, of one block by its name, as stored; cheapest in ascending order.
   Matrix<float> gather(std::string_view block, std::span<const size_t> rows) const;
 
   FeatureSet load(std::string_view features = "all", bool normalise = true) const;
@@ -88,7 +100,7 @@ class Store {
 
 // The labels of `other` as indices into `classes`, matched by class name (by number where a store
 // has no names). A class that is not among them is an Error, or -1 when allow_unknown. Rows without
-// a label give -1.
+// a label give -1. A label that is no class of `other` is an Error.
 std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const FeatureSet& other,
                                   bool allow_unknown = false);
 std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const Store& other,

@@ -21,6 +21,10 @@ std::vector<int64_t> align(const std::vector<std::string>& classes,
   constexpr char kBoth[] =
       "a folder of classes has names, a list of whole numbers has none: write a list (path,label) "
       "for the folder, with the numbers of the other one, or names in both";
+  for (const int64_t label : labels)
+    if (label < -1 || (!other.empty() && label >= int64_t(other.size())))
+      fail(fmt::format("the label {} has no class: there are {} classes", label, other.size()),
+           place, "number the classes from 0 in the order of their names; -1 is no label");
   const bool labelled =
       std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   if (!classes.empty() && other.empty()) {

@@ -158,6 +158,15 @@ void StoreWriter::State::find_shards() {
   if (target.empty()) target = store::next_update(folder);
 }
 
+std::vector<size_t> StoreWriter::State::missing(size_t shard) const {
+  std::vector<size_t> samples;
+  for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
+    const StoreSample& sample = layout.samples[i];
+    if (!sources.find(sample) && !failures.find(sample)) samples.push_back(i);
+  }
+  return samples;
+}
+
 std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples,
                                                 std::vector<std::string> classes) {
   if (!layout.samples.empty()) fail("plan() was called twice", "store writer");
@@ -174,11 +183,7 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   to_compute.assign(layout.shards(), 0);
   for (size_t shard = 0; shard < layout.shards(); ++shard) {
     if (shard_rows[shard]) continue;
-    StoreWork work{shard, {}};
-    for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
-      const StoreSample& sample = layout.samples[i];
-      if (!sources.find(sample) && !failures.find(sample)) work.samples.push_back(i);
-    }
+    StoreWork work{shard, missing(shard)};
     to_compute[shard] = work.samples.size();
     if (work.samples.empty()) {
       ready.push_back(shard);

@@ -162,6 +162,10 @@ std::vector<StoreFailure> StoreWriter::State::put(const StoreWork& work, const S
          "store writer");
   }
   if (options.dry_run) fail("nothing can be put in a dry run", "store writer");
+  if (work.samples != missing(work.shard)) {
+    fail(fmt::format("the samples of shard {} are not those that plan() asked for", work.shard),
+         "store writer", "put each StoreWork as it came");
+  }
   require_shapes(spec, work, rows);
   if (!work.samples.empty() && rows.undone.size() == work.samples.size()) return {};
   return write_shard(work.shard, work, rows);

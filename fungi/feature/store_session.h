@@ -115,6 +115,7 @@ struct StoreWriter::State {
                               std::vector<std::string> classes);  // store_plan.cpp
   void find_shards();  // fills shard_rows, sources, failures, target
   void mark_shard(size_t shard, const std::vector<store::Row>& rows);
+  std::vector<size_t> missing(size_t shard) const;  // its samples that have to be computed
   std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);  // store_put.cpp
   std::vector<StoreFailure> write_shard(size_t shard, const StoreWork& work, const StoreRows& rows);
   StoreManifest current_manifest() const;  // store_finish.cpp

@@ -73,10 +73,15 @@ void commit_update(const Files& files, const Path& folder, const Path& update,
   if (!mark.is_object() || !mark.contains("shards") || !mark["shards"].is_number_unsigned()) {
     fail("expected the number of shards", place);
   }
-  for (const Path& path : entries(update)) {
-    const Path name = path.filename();
-    if (name != kCommit && name != kManifest) files.move(path, folder / name);
-  }
+  const auto move = [&](bool rows) {
+    for (const Path& path : entries(update)) {
+      const Path name = path.filename();
+      const bool is_rows = shard_number(name.native(), "rows", ".jsonl") != kMaxShards;
+      if (name != kCommit && name != kManifest && is_rows == rows) files.move(path, folder / name);
+    }
+  };
+  move(true);  // first: see store_update.h
+  move(false);
   remove_shards(files, folder, spec, mark["shards"].get<size_t>());
   if (std::filesystem::exists(update / kManifest))
     files.move(update / kManifest, folder / kManifest);

@@ -2,7 +2,9 @@
 // How a store is rewritten without a moment in which a kill could lose it. New shards grow in a
 // folder update-N inside the store; once they are all there, update-N/commit.json is written, and
 // from then on the only thing left to do is to move the files in place, which may be repeated from
-// any point. What a stopped run had finished of a shard lies in such a folder, too: the rows of a
+// any point. A shard's rows file is the first of its files to go and, in a rewrite, the first to
+// be moved in place: a Store that was opened before tells by it that the shard is another one now.
+// What a stopped run had finished of a shard lies in such a folder, too: the rows of a
 // rewrite that does not fit are copied where they belong. Internal to the store.
 #pragma once
 

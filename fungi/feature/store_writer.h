@@ -105,10 +105,10 @@ class StoreWriter {
   std::vector<StoreWork> plan(std::vector<StoreSample> samples, std::vector<std::string> classes);
   size_t dropped() const;  // rows that plan() found to have left the data set (prune)
 
-  // Writes one shard; with samples undone, what is there of it, for the plan() of the next run to
-  // take up. After an Error (disk full) nothing written before is lost, and put may be tried again.
-  // Returns the failures that were recorded: those of `rows`, and samples whose values cannot be
-  // stored.
+  // Writes one shard of the plan, with its samples as plan() listed them; with samples undone, what
+  // is there of it, for the plan() of the next run to take up. After an Error (disk full) nothing
+  // written before is lost, and put may be tried again. Returns the failures that were recorded:
+  // those of `rows`, and samples whose values cannot be stored.
   std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);
 
   // Writes failures and manifest; complete only when every shard has been put.

@@ -89,6 +89,9 @@ Preprocess ViewSchedule::preprocess_for(const ViewRequest& request) const {
 }
 
 size_t ViewSchedule::add(const ViewRequest& request) {
+  if (!(request.mask_ratio >= 0 && request.mask_ratio <= 1))
+    fail(fmt::format("expected a share of hidden tokens from 0 to 1, found {}", request.mask_ratio),
+         "ViewRequest::mask_ratio");
   for (size_t i = 0; i < requests_.size(); ++i)
     if (same_request(requests_[i].request, request)) return i;
   ScheduledRequest s{request, preprocess_for(request), 0};

@@ -93,9 +93,16 @@ DatasetKind parse_dataset_kind(std::string_view name) {
   fail(fmt::format("expected one of {}, found '{}'", choices, name), "kind of data set");
 }
 
+const std::string& Dataset::fail_range(size_t i) const {
+  fail(fmt::format("asked for sample {} of {} with {} labels", i, ids_.size(), labels_.size()),
+       "data set", "count from 0; each sample has one label, -1 where it has none");
+}
+
 void Dataset::finish(DatasetKind kind, const fs::path& place) {
   kind_ = kind;
-  FUNGI_ASSERT(ids_.size() == labels_.size());
+  if (ids_.size() != labels_.size())
+    fail(fmt::format("expected one label per sample, found {} for {}", labels_.size(), ids_.size()),
+         place.string(), "use -1 for samples without a label");
   if (ids_.empty())
     fail(fmt::format("expected images, found {}{}{}", describe(ignored_),
                      notes_.empty() ? "" : "; ", fmt::join(notes_, "; ")),
@@ -117,6 +124,11 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
 }
 
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
+
+std::string Dataset::key(size_t i) const {
+  const auto bytes = stored_bytes(i);
+  return bytes ? std::to_string(*bytes) : "";
+}
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
   const fs::file_status status = fs::status(path);

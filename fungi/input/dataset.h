@@ -2,6 +2,12 @@
 // A data set: a fixed, deterministic order of samples with stable ids and labels, whose pixels are
 // read on demand. Opening reads names and labels only. Everything const is safe to call from
 // several threads.
+//
+// A data set of your own derives from Dataset, fills ids_, labels_ and class_names_, and overrides
+// read() or decode(), which the extractor calls from all threads of its pool. An Error from either,
+// and std::bad_alloc, is the sample's: it is recorded as failed, and the run goes on. Exhausted
+// (image.h) and any other exception end the run; what was saved stays, and it can be repeated.
+// Pictures that are in memory need no class: memory_dataset().
 #pragma once
 
 #include <cstddef>
@@ -56,8 +62,12 @@ class Dataset {
   Dataset& operator=(const Dataset&) = delete;
 
   size_t size() const noexcept { return ids_.size(); }
-  const std::string& id(size_t i) const { return ids_.at(i); }
-  int label(size_t i) const { return labels_.at(i); }  // -1: none
+  // Error where there is no such sample.
+  const std::string& id(size_t i) const { return i < ids_.size() ? ids_[i] : fail_range(i); }
+  int label(size_t i) const {  // -1: none
+    if (i >= labels_.size()) fail_range(i);
+    return labels_[i];
+  }
   // Names of the classes by number; empty when there are no labels or the source gives bare
   // numbers.
   const std::vector<std::string>& class_names() const noexcept { return class_names_; }
@@ -78,11 +88,15 @@ class Dataset {
   // How many bytes are stored for a sample, without reading them; nothing where that cannot be told
   // (the file is gone) or says nothing (records of equal size).
   virtual std::optional<uint64_t> stored_bytes(size_t i) const;
+  // What a store keeps to notice that a sample's content changed under the same id: another text,
+  // and the sample is extracted again. Empty: nothing is known, and a row stays. Default:
+  // stored_bytes() in digits. A time of modification would differ between copies of the same data.
+  virtual std::string key(size_t i) const;
 
  protected:
   Dataset() = default;
-  // Checks what every data set promises: at least one sample, no id twice. Called last by each
-  // opener.
+  // Checks what every data set promises: at least one sample, a label (-1: none) for each, no id
+  // twice. Called last by each opener.
   void finish(DatasetKind kind, const std::filesystem::path& place);
 
   std::vector<std::string> ids_;
@@ -92,6 +106,7 @@ class Dataset {
   std::vector<std::string> notes_;
 
  private:
+  [[noreturn]] const std::string& fail_range(size_t i) const;
   DatasetKind kind_ = DatasetKind::automatic;
 };
 
@@ -104,5 +119,13 @@ class Dataset {
 // are samples too: they fail one by one, with a reason, rather than vanish.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path,
                                       const DatasetOptions& options = {});
+
+// Pictures that are in memory; the key of each is a sum of its pixels. labels: one for each, -1 for
+// none, below the number of class names where there are any; empty: no labels. Errors: no pictures,
+// counts that differ, an id twice, a label without class, pixels of another number than width x
+// height x 3.
+std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vector<Image> images,
+                                        std::vector<int> labels = {},
+                                        std::vector<std::string> class_names = {});
 
 }  // namespace fungi

@@ -77,7 +77,9 @@ std::vector<uint8_t> RecordDataset::read(size_t i) const {
 
 Image RecordDataset::decode(size_t i, std::span<const uint8_t> planes, const DecodeOptions&) const {
   const Run& run = run_of(i);
-  FUNGI_ASSERT(planes.size() == run.pixels());
+  if (planes.size() != run.pixels())
+    fail(fmt::format("expected {} bytes of pixels, found {}", run.pixels(), planes.size()), id(i),
+         "give those that read() gives");
   const size_t plane = run.width * run.height;
   Image image{run.width, run.height, std::vector<uint8_t>(3 * plane)};
   for (size_t p = 0; p < plane; ++p)
@@ -94,7 +96,7 @@ void RecordDataset::add(Run run, const std::string& prefix, const std::vector<in
 }
 
 const RecordDataset::Run& RecordDataset::run_of(size_t i) const {
-  FUNGI_ASSERT(i < size());
+  id(i);  // an Error where there is none
   return *(std::upper_bound(runs_.begin(), runs_.end(), i,
                             [](size_t k, const Run& run) { return k < run.first; }) -
            1);

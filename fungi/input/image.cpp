@@ -36,9 +36,10 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name,
 void fail_truncated(std::string_view format, std::string_view name, std::string_view detail,
                     bool usable) {
   fail(fmt::format("{} file is truncated: {}", format, detail), std::string(name),
-       usable ? "fetch the file again, or use what is there: extract --allow-truncated "
-                "(DecodeOptions::allow_truncated)"
-              : "fetch the file again: nothing of what is there can be used");
+       usable
+           ? "fetch the file again, or use what is there: extract --allow-truncated --retry-failed "
+             "(DecodeOptions::allow_truncated)"
+           : "fetch the file again: nothing of what is there can be used");
 }
 
 void fail_corrupt(std::string_view format, std::string_view name, std::string_view detail) {
@@ -47,6 +48,16 @@ void fail_corrupt(std::string_view format, std::string_view name, std::string_vi
 }
 
 }  // namespace codec
+
+void check(const Image& image, const std::string& place) {
+  const size_t w = image.width, h = image.height;
+  size_t bytes = 0;
+  if (w == 0 || h == 0 || __builtin_mul_overflow(w, h, &bytes) ||
+      __builtin_mul_overflow(bytes, size_t{3}, &bytes) || image.rgb.size() != bytes)
+    fail(fmt::format("expected width x height x 3 bytes of pixels, found {} bytes for {}x{}",
+                     image.rgb.size(), w, h),
+         place, "fill width, height and rgb of the Image");
+}
 
 namespace {
 

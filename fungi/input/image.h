@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct Image {
   size_t width = 0, height = 0;
   std::vector<uint8_t> rgb;  // height * width * 3, row-major, interleaved
 };
+
+// Throws Error unless both sides are positive and rgb has the bytes they say: for pictures that no
+// decoder of ours made.
+void check(const Image& image, const std::string& place = "image");
 
 struct DecodeOptions {
   bool exif_orientation = false;  // turn the picture as its EXIF tag says; the references do not

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "fungi/base/error.h"
@@ -27,13 +28,20 @@ Overlap centre(size_t from, size_t size, bool floor_crop) {
 }  // namespace
 
 void check(const Preprocess& preprocess) {
-  if (preprocess.input_size == 0)
-    fail("expected a positive input size, found 0", "Preprocess::input_size");
-  if (preprocess.resize != Preprocess::Resize::none && preprocess.resize_size == 0)
-    fail("expected a positive resize size, found 0", "Preprocess::resize_size",
-         "set Preprocess::resize to none to leave the size alone");
+  const auto check_side = [](size_t side, const char* place, const char* hint) {
+    if (side == 0 || side > kLargestSide)
+      fail(fmt::format("expected a size from 1 to {}, found {}", kLargestSide, side), place, hint);
+  };
+  check_side(preprocess.input_size, "Preprocess::input_size", "");
+  if (preprocess.resize != Preprocess::Resize::none)
+    check_side(preprocess.resize_size, "Preprocess::resize_size",
+               "set Preprocess::resize to none to leave the size alone");
+  for (float m : preprocess.mean)
+    if (!std::isfinite(m))
+      fail(fmt::format("expected finite means, found {}", m), "Preprocess::mean");
   for (float s : preprocess.std)
-    if (!(s > 0)) fail(fmt::format("expected positive deviations, found {}", s), "Preprocess::std");
+    if (!(s > 0 && std::isfinite(s)))
+      fail(fmt::format("expected positive deviations, found {}", s), "Preprocess::std");
 }
 
 PixelTable::PixelTable(const std::array<float, 3>& mean, const std::array<float, 3>& std) {
@@ -61,9 +69,9 @@ Preprocessor::Preprocessor(const Preprocess& preprocess)
 }
 
 const Image& Preprocessor::pixels(const Image& image) {
+  check(image);
   const Preprocess& p = preprocess_;
   size_t width = image.width, height = image.height;
-  FUNGI_ASSERT(width > 0 && height > 0);
   if (p.resize == Preprocess::Resize::squash) {
     width = height = p.resize_size;
   } else if (p.resize == Preprocess::Resize::short_side) {
@@ -84,7 +92,10 @@ const Image& Preprocessor::pixels(const Image& image) {
 }
 
 void Preprocessor::apply(const Image& image, std::span<float> out) {
-  FUNGI_ASSERT(out.size() == 3 * preprocess_.input_size * preprocess_.input_size);
+  const size_t expected = 3 * preprocess_.input_size * preprocess_.input_size;
+  if (out.size() != expected)
+    fail(fmt::format("expected room for {} numbers, found {}", expected, out.size()),
+         "Preprocessor::apply", "give 3 * input_size * input_size");
   table_.write_planes(pixels(image), out.data());
 }
 

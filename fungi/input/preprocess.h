@@ -36,7 +36,11 @@ struct Preprocess {
   std::array<float, 3> mean = kImageNetMean, std = kImageNetStd;
 };
 
-// Throws Error when sizes are zero or a deviation is not positive.
+// No model looks at larger pictures, and sides up to it can be multiplied.
+inline constexpr size_t kLargestSide = size_t{1} << 16;
+
+// Throws Error when sizes are zero or beyond kLargestSide, a mean is not finite, or a deviation is
+// not positive and finite.
 void check(const Preprocess& preprocess);
 
 // (v / 255 - mean) / std of every byte and channel, in float32 as torch computes it.
@@ -57,7 +61,7 @@ class PixelTable {
 class Preprocessor {
  public:
   explicit Preprocessor(const Preprocess& preprocess);
-  // Writes [3, input_size, input_size].
+  // Writes [3, input_size, input_size]. Error when `out` has another size, and as check(image).
   void apply(const Image& image, std::span<float> out);
   // The 8-bit picture that apply() normalises.
   const Image& pixels(const Image& image);

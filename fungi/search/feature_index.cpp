@@ -104,8 +104,13 @@ struct FeatureIndex::State {
   std::optional<Numbers<uint8_t>> ids;  // one after the other
   std::optional<Numbers<int64_t>> id_ends, labels;
 
+  void check_row(size_t row) const {
+    if (row >= index->rows())
+      fail(fmt::format("asked for row {} of {}", row, index->rows()), record.place);
+  }
   std::string_view id(size_t row) const {
     const View<const int64_t> ends = id_ends->view();
+    check_row(row);
     const int64_t begin = row ? ends(row - 1, 0) : 0, end = ends(row, 0);
     if (begin < 0 || end < begin || size_t(end) > ids->view().rows)
       fail("expected ascending ends of ids within ids.npy", record.place, "build the index again");
@@ -121,7 +126,10 @@ const Index& FeatureIndex::index() const { return *state_->index; }
 const Reduction& FeatureIndex::reduction() const { return state_->reduction; }
 const ExtractionRecord& FeatureIndex::record() const { return state_->record; }
 std::string FeatureIndex::id(size_t row) const { return std::string(state_->id(row)); }
-int64_t FeatureIndex::label(size_t row) const { return state_->labels->view()(row, 0); }
+int64_t FeatureIndex::label(size_t row) const {
+  state_->check_row(row);
+  return state_->labels->view()(row, 0);
+}
 
 std::string FeatureIndex::class_name(size_t row) const {
   const int64_t number = label(row);

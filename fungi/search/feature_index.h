@@ -34,7 +34,7 @@ class FeatureIndex {
   const Index& index() const;
   const Reduction& reduction() const;
   const ExtractionRecord& record() const;
-  std::string id(size_t row) const;
+  std::string id(size_t row) const;          // Error where there is no such row, as the next two
   int64_t label(size_t row) const;           // -1: none
   std::string class_name(size_t row) const;  // empty when the row has no label
   std::optional<size_t> find(std::string_view id) const;

@@ -222,7 +222,10 @@ size_t GradientSearch::queries() const { return state_->queries.rows.size(); }
 size_t GradientSearch::columns() const { return state_->columns; }
 
 void GradientSearch::keys(size_t first, View<double> keys, Pool& pool) const {
-  FUNGI_ASSERT(keys.cols == rows() && first + keys.rows <= queries());
+  if (keys.cols != rows() || first > queries() || keys.rows > queries() - first)
+    fail(fmt::format("expected keys of {} columns for queries from {} on of {}, found {} x {}",
+                     rows(), first, queries(), keys.rows, keys.cols),
+         "keys", "one row per query, one column per row of the database");
   state_->sweep(first, first + keys.rows, pool,
                 [&](const Block& x, const Block& y, View<const double> block) {
                   for (size_t i = 0; i < x.count; ++i)

@@ -6,7 +6,8 @@
 // metric.h, so that neighbours, votes and ranks mean the same as for plain rows.
 //
 // The key of a pair depends on the two rows alone, not on blocks or threads; a row has distance 0
-// to its own copy. Memory is that of the embeddings and of two blocks of factors.
+// to its own copy. Memory is that of the embeddings and of two blocks of factors. Const after
+// construction and safe to share between threads.
 #pragma once
 
 #include <functional>
@@ -34,6 +35,11 @@ class GradientSearch {
   // layers that differ, NaN or infinity (naming side and row).
   GradientSearch(const Store& database, const Store& queries, std::string_view features, Pool& pool,
                  GradientSearchOptions options = {});
+  // Of temporaries: they would be gone.
+  GradientSearch(const Store&&, const Store&, std::string_view, Pool&,
+                 GradientSearchOptions = {}) = delete;
+  GradientSearch(const Store&, const Store&&, std::string_view, Pool&,
+                 GradientSearchOptions = {}) = delete;
   ~GradientSearch();
 
   size_t rows() const;  // of the database

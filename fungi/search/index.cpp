@@ -55,8 +55,8 @@ IndexKind parse_index_kind(std::string_view name) {
 
 namespace search {
 
-BodyPointer build_exact(View<const float> rows, const IndexOptions& options) {
-  return std::make_unique<ExactBody>(Rows(rows), options.metric);
+BodyPointer build_exact(Rows rows, const IndexOptions& options) {
+  return std::make_unique<ExactBody>(std::move(rows), options.metric);
 }
 
 BodyPointer open_exact(const Path& folder, Metric metric) {
@@ -90,12 +90,26 @@ View<const float> Index::row(size_t row) const {
   return body_->vectors().slice(place, 1);
 }
 
-Index Index::build(View<const float> rows, const IndexOptions& options, Pool& pool) {
+namespace {
+
+void check_rows(View<const float> rows, Pool& pool) {
   search::check_search(rows, rows, 1, rows.rows);
   search::require_finite(rows, "rows", pool);
+}
+
+}  // namespace
+
+Index Index::build(Matrix<float>&& rows, const IndexOptions& options, Pool& pool) {
+  if (options.kind != IndexKind::exact) return build(rows.view(), options, pool);
+  check_rows(rows, pool);
+  return Index(search::build_exact(search::Rows(std::move(rows)), options));
+}
+
+Index Index::build(View<const float> rows, const IndexOptions& options, Pool& pool) {
+  check_rows(rows, pool);
   switch (options.kind) {
     case IndexKind::exact:
-      return Index(search::build_exact(rows, options));
+      return Index(search::build_exact(search::Rows(rows), options));
     case IndexKind::ivf:
       return Index(search::build_ivf(rows, options, pool));
     default:
@@ -172,9 +186,11 @@ Neighbours Index::search(View<const float> queries, size_t k, Pool& pool,
 }
 
 double recall(const Neighbours& found, const Neighbours& exact) {
-  FUNGI_ASSERT(found.index.rows() == exact.index.rows() &&
-               found.index.cols() == exact.index.cols());
   const size_t k = exact.index.cols();
+  if (found.index.rows() != exact.index.rows() || found.index.cols() != k)
+    fail(fmt::format("expected {} x {} neighbours like the exact ones, found {} x {}",
+                     exact.index.rows(), k, found.index.rows(), found.index.cols()),
+         "recall", "search both for the same queries and k");
   if (exact.index.rows() == 0) return 1;
   size_t hits = 0;
   for (size_t i = 0; i < exact.index.rows(); ++i) {
@@ -187,6 +203,9 @@ double recall(const Neighbours& found, const Neighbours& exact) {
 double recall_of_rows(const Index& index, View<const float> rows,
                       const std::vector<size_t>& queries, size_t k, Pool& pool,
                       const SearchOptions& options) {
+  if (rows.rows != index.rows())
+    fail(fmt::format("expected the {} rows of the index, found {}", index.rows(), rows.rows),
+         "rows", "give those it was built from");
   const Matrix<float> asked = gather(rows, queries);
   // One neighbour more than wanted, then the row itself goes; where copies of it came first, the
   // last one goes.

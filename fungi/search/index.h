@@ -45,6 +45,8 @@ class Index {
   // one after the other on one thread, so that the graph is the same every time. Errors: no rows,
   // NaN or infinity (naming the row).
   static Index build(View<const float> rows, const IndexOptions& options, Pool& pool);
+  // The same of a matrix that is given away: exact keeps it.
+  static Index build(Matrix<float>&& rows, const IndexOptions& options, Pool& pool);
   static Index open(const std::filesystem::path& folder);
   void save(const std::filesystem::path& folder) const;
 
@@ -72,11 +74,13 @@ class Index {
   std::unique_ptr<Body> body_;
 };
 
-// Share of the exact neighbours that were found, over all queries.
+// Share of the exact neighbours that were found, over all queries. Error unless both are of the
+// same shape.
 double recall(const Neighbours& found, const Neighbours& exact);
 
 // Searches both ways with some of the given rows as queries, none of which counts as its own
-// neighbour. The rows are those the index was built from; k < rows.
+// neighbour. The rows are those the index was built from; k < rows. Error where there is no such
+// row.
 double recall_of_rows(const Index& index, View<const float> rows,
                       const std::vector<size_t>& queries, size_t k, Pool& pool,
                       const SearchOptions& options = {});

@@ -52,7 +52,7 @@ NpyArray column(const Numbers<T>& numbers) {
 }
 
 using BodyPointer = std::unique_ptr<Index::Body>;
-BodyPointer build_exact(View<const float> rows, const IndexOptions& options);
+BodyPointer build_exact(Rows rows, const IndexOptions& options);
 BodyPointer open_exact(const std::filesystem::path& folder, Metric metric);
 BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool);
 BodyPointer open_ivf(const std::filesystem::path& folder, Metric metric);

@@ -132,6 +132,10 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
 
 std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
                                         Pool& pool) {
+  if (centres.rows == 0 || centres.cols != rows.cols)
+    fail(fmt::format("expected centres of width {} like the rows, found a {} x {} matrix",
+                     rows.cols, centres.rows, centres.cols),
+         "centres", "give at least one, of the same features");
   return search::NearestCentre(rows, pool).assign(centres, pool);
 }
 

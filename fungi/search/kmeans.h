@@ -33,7 +33,8 @@ struct KMeans {
 // (naming the row).
 KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool);
 
-// The nearest centre of every row; of two at the same distance the smaller number.
+// The nearest centre of every row; of two at the same distance the smaller number. Errors: no
+// centres, or of another width.
 std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
                                         Pool& pool);
 

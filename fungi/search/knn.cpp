@@ -250,7 +250,8 @@ Neighbours knn(View<const float> database, View<const float> queries, size_t k, 
                const KnnOptions& options, KnnWork* work) {
   const size_t available = database.rows - (options.skip_same_row && database.rows > 0 ? 1 : 0);
   search::check_search(database, queries, k, available);
-  FUNGI_ASSERT(options.query_block > 0 && options.database_block > 0);
+  if (options.query_block == 0 || options.database_block == 0)
+    fail("expected blocks of at least one row, found 0", "KnnOptions", "leave the defaults");
   Neighbours out{Matrix<uint32_t>(queries.rows, k), Matrix<double>(queries.rows, k)};
   KnnWork total;
   for (size_t first = 0; first < queries.rows; first += options.query_block) {

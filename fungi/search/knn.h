@@ -37,7 +37,8 @@ struct KnnWork {
 };
 
 // The k nearest rows of the database for every query. Errors: widths that differ, k = 0 or more
-// than the rows there are, NaN or infinity (naming the row). No queries give an empty answer.
+// than the rows there are, a block of 0 rows, NaN or infinity (naming the row). No queries give an
+// empty answer.
 Neighbours knn(View<const float> database, View<const float> queries, size_t k, Pool& pool,
                const KnnOptions& options = {}, KnnWork* work = nullptr);
 

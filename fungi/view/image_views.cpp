@@ -86,6 +86,13 @@ void check_area(const float area[2], const char* name) {
     fail(fmt::format("expected 0 < low <= high, found {} to {}", area[0], area[1]), name);
 }
 
+// Of two sorts, whose sum may be too large to be told.
+void check_count(size_t one, size_t other, const char* place) {
+  if (one > kMostViews || other > kMostViews - one || one + other == 0)
+    fail(fmt::format("expected 1 to {} views of a sample, found {} + {}", kMostViews, one, other),
+         place);
+}
+
 }  // namespace
 
 size_t view_count(const ViewPlan& plan, size_t input_size) {
@@ -95,11 +102,13 @@ size_t view_count(const ViewPlan& plan, size_t input_size) {
     case ViewPlan::Kind::crops:
       check_area(plan.global_area, "ViewPlan::global_area");
       check_area(plan.local_area, "ViewPlan::local_area");
-      if (plan.global_crops + plan.local_crops == 0)
-        fail("expected at least one crop, found none", "ViewPlan::global_crops");
+      check_count(plan.global_crops, plan.local_crops, "ViewPlan::global_crops");
       return plan.global_crops + plan.local_crops;
-    case ViewPlan::Kind::patches:
-      return patch_grid(input_size, plan.patch_count, plan.stride_scale).count();
+    case ViewPlan::Kind::patches: {
+      const PatchGrid grid = patch_grid(input_size, plan.patch_count, plan.stride_scale);
+      check_count(grid.count(), 0, "ViewPlan::stride_scale");
+      return grid.count();
+    }
   }
   fail("unknown kind of view", "ViewPlan::kind");
 }
@@ -129,15 +138,18 @@ size_t ImageViews::count() const noexcept { return maker_->count; }
 size_t ImageViews::view_floats() const noexcept { return maker_->floats; }
 
 void ImageViews::open(const Image& image, uint32_t seed) {
-  FUNGI_ASSERT(image.width > 0 && image.height > 0 &&
-               image.rgb.size() == 3 * image.width * image.height);
+  check(image);
   check_proportion(image.width, image.height);  // a crop would hide it from the resizer
   maker_->open(image, seed);
   maker_->is_open = true;
 }
 
 void ImageViews::write(size_t index, std::span<float> out) {
-  FUNGI_ASSERT(maker_->is_open && index < count() && out.size() == view_floats());
+  if (!maker_->is_open) fail("no image is open", "ImageViews::write", "call open() first");
+  if (index >= count() || out.size() != view_floats())
+    fail(fmt::format("expected a view from 0 to {} and room for {} numbers, found view {} and {}",
+                     count() - 1, view_floats(), index, out.size()),
+         "ImageViews::write");
   maker_->write(index, out);
 }
 

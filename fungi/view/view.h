@@ -16,8 +16,11 @@
 
 namespace fungi {
 
+// Of one sample: more were not meant.
+inline constexpr size_t kMostViews = size_t{1} << 16;
+
 // How many views the plan gives at that input size. Throws Error when the plan cannot be carried
-// out.
+// out, or gives more than kMostViews.
 size_t view_count(const ViewPlan& plan, size_t input_size);
 
 // Seed of one sample's random views: depends on the run's seed, what the views are for, and the
@@ -38,9 +41,11 @@ class ImageViews {
   size_t view_floats() const noexcept;  // 3 * S * S
 
   // Takes up an image, which must stay alive and unchanged until the next open(). `seed` matters
-  // for crops only. Throws as check_proportion (resize.h).
+  // for crops only. Throws as check() (image.h) and check_proportion (resize.h).
   void open(const Image& image, uint32_t seed);
-  // Writes view `index` of the open image, [3, S, S]. Any order, any number of times.
+  void open(Image&&, uint32_t) = delete;
+  // Writes view `index` of the open image, [3, S, S]. Any order, any number of times. Errors: no
+  // open image, no such view, another size.
   void write(size_t index, std::span<float> out);
 
   class Maker;  // one kind of view

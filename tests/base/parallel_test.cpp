@@ -2,6 +2,7 @@
 #include "fungi/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -42,7 +43,11 @@ TEST(Pool, ThreadsThatCannotBeStartedAreAnError) {
       {
         rlimit most{};
         getrlimit(RLIMIT_AS, &most);
-        most.rlim_cur = size_t{1} << 30;  // a hundred stacks or so
+        most.rlim_cur = size_t{1} << 30;  // a hundred stacks or so, whatever `ulimit -s` says
+        pthread_attr_t stacks;
+        pthread_attr_init(&stacks);
+        pthread_attr_setstacksize(&stacks, size_t{8} << 20);
+        pthread_setattr_default_np(&stacks);
         setrlimit(RLIMIT_AS, &most);
         try {
           const Pool pool(1000);

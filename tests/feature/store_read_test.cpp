@@ -34,6 +34,27 @@ TEST(StoreRead, RowsByNumberAreTheRows) {
   EXPECT_ERROR("asked for row", store.read(blocks, true, beyond, one));
 }
 
+TEST(StoreRead, WhatDoesNotFitIsRefused) {
+  Folder tmp;
+  Extraction run;
+  run(tmp / "s", example_samples(0, 20));
+  const Store store = Store::open(tmp / "s");
+  const std::vector<size_t> wanted{2, 5};
+  Matrix<float> out(2, 8), narrow(2, 7), wide(2, 1 << 20), low(1, 8);
+  store.read(store.select("all"), false, wanted, out);
+  for (Matrix<float>* wrong : {&narrow, &wide, &low})
+    EXPECT_ERROR("asked for 2 rows and 8 columns; there is room for",
+                 store.read(store.select("all"), false, wanted, *wrong));
+  EXPECT_ERROR("asked for 1048576 columns of 'kl', which has 3",
+               store.read({{"kl", 1 << 20}}, false, wanted, wide));
+  EXPECT_ERROR("", store.read({{"kl", 1 << 20}}, false, 0, wide));
+  EXPECT_ERROR("there is no block 'dino'", store.read({{"dino", 8}}, false, wanted, out));
+  for (const char* block : {"", "all", "embedding+kl", "dino"}) {
+    EXPECT_ERROR("the store holds embedding, kl", store.gather(block, wanted));
+    EXPECT_ERROR("the store holds embedding, kl", store.map(block, 0));
+  }
+}
+
 TEST(StoreRead, LoadPutsBlocksSideBySideInTheOrderAsked) {
   Folder tmp;
   Extraction run;
@@ -211,6 +232,10 @@ TEST(StoreRead, LabelsOfTwoSplitsAreMatchedByClassName) {
   bare.labels = {-1, -1};
   EXPECT_ERROR("expected labels, found none", align_labels(train, bare));
   EXPECT_EQ(align_labels({}, test), test.labels);
+  for (const int64_t label : {int64_t{3}, int64_t{50'000'000}, INT64_MAX, int64_t{-2}, INT64_MIN}) {
+    const FeatureSet wrong{{"a"}, {label}, {"bee", "cat", "dog"}, {}, {}};
+    EXPECT_ERROR("has no class: there are 3 classes", align_labels(train, wrong, true));
+  }
 
   Folder tmp;
   Extraction run;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the world does to a store: a second writer, a full disk, a folder that is none or holds
 // something else, other settings, a run that follows another store, damaged files.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -154,9 +156,11 @@ TEST(StoreTrouble, NothingIsForgottenBeforeARefusal) {
 
   fs::rename(tmp / "s/kl-00001.npy", tmp / "away");
   {  // open() refuses a socket, whoever asks
-    const Descriptor socket{::socket(AF_UNIX, SOCK_STREAM, 0)};
+    const Descriptor socket{::socket(AF_UNIX, SOCK_STREAM, 0)},
+        folder{::open((tmp / "s").c_str(), O_RDONLY | O_DIRECTORY)};
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    const std::string name = tmp / "s/kl-00001.npy";
+    // Such an address has room for 107 bytes, whatever the length of the folder's own name.
+    const std::string name = fmt::format("/proc/self/fd/{}/kl-00001.npy", folder.number);
     ASSERT_LT(name.size(), sizeof address.sun_path);
     name.copy(address.sun_path, name.size());
     ASSERT_EQ(::bind(socket.number, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
@@ -249,9 +253,9 @@ TEST(StoreTrouble, OriginsOfAllRunsAreWrittenDown) {
   StoreSpec spec = example_spec();
   spec.isa = "avx2";
   run(tmp / "s", example_samples(0, 20), {.shard_size = 8}, spec);  // computes nothing
-  EXPECT_EQ(Store::open(tmp / "s").manifest().origins.size(), 1u);
+  EXPECT_EQ(describe_store(tmp / "s").manifest.origins.size(), 1u);
   run(tmp / "s", example_samples(0, 30), {.shard_size = 8}, spec);
-  const auto origins = Store::open(tmp / "s").manifest().origins;
+  const auto origins = describe_store(tmp / "s").manifest.origins;
   ASSERT_EQ(origins.size(), 2u);
   EXPECT_EQ(origins[0].isa, "generic");
   EXPECT_EQ(origins[1].isa, "avx2");

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What callers of the search get wrong: temporaries, rows that are not there, shapes that differ.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fungi/search/feature_index.h"
+#include "fungi/search/gradient_search.h"
+#include "fungi/search/kmeans.h"
+#include "fungi/search/knn.h"
+#include "tests/support/errors.h"
+#include "tests/support/folder.h"
+#include "tests/support/made_store.h"
+
+namespace fungi {
+namespace {
+
+Matrix<float> counted(size_t rows, size_t cols) {
+  Matrix<float> m(rows, cols);
+  for (size_t i = 0; i < rows * cols; ++i) m.data()[i] = float(i);
+  return m;
+}
+
+TEST(Index, KeepsAMatrixThatIsGivenAway) {
+  Pool pool(1);
+  const Matrix<float> query = counted(1, 8);
+  for (const IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw}) {
+    Matrix<float> rows = counted(50, 8);
+    const float* data = rows.data();
+    Index index = Index::build(std::move(rows), {.kind = kind}, pool);
+    if (kind == IndexKind::exact) {
+      EXPECT_TRUE(rows.empty());
+      EXPECT_EQ(index.row(0).data, data) << "without a copy";
+    }
+    const Index moved = std::move(index);
+    const Matrix<float> other(50, 8);  // where a temporary's memory would be
+    EXPECT_EQ(moved.search(query, 1, pool).value(0, 0), 0.0);
+    EXPECT_EQ(moved.row(49).data[7], 399.0f);
+  }
+  const Matrix<float> kept = counted(50, 8);
+  EXPECT_EQ(Index::build(kept, {}, pool).row(0).data, kept.data()) << "borrowed";
+  EXPECT_ERROR("", Index::build(Matrix<float>(0, 8), {}, pool));
+}
+
+TEST(Index, RecallIsOfRowsThatThereAre) {
+  Pool pool(1);
+  const Matrix<float> rows = counted(20, 4), fewer = counted(19, 4);
+  const Index index = Index::build(rows, {}, pool);
+  EXPECT_EQ(recall_of_rows(index, rows, {19}, 3, pool), 1.0);
+  EXPECT_ERROR("asked for row 500000000 of 20", recall_of_rows(index, rows, {500000000}, 3, pool));
+  EXPECT_ERROR("expected the 20 rows of the index, found 19",
+               recall_of_rows(index, fewer, {1}, 3, pool));
+  const Neighbours one = index.search(fewer.view().slice(0, 1), 2, pool),
+                   two = index.search(fewer.view().slice(0, 2), 2, pool);
+  EXPECT_ERROR("expected 2 x 2 neighbours", recall(one, two));
+}
+
+TEST(Search, RefusesBlocksOfNoRowsAndCentresThatDoNotFit) {
+  Pool pool(1);
+  const Matrix<float> rows = counted(20, 4), narrow = counted(2, 3), none(0, 4);
+  EXPECT_ERROR("at least one row", knn(rows, rows, 1, pool, {.query_block = 0}));
+  EXPECT_ERROR("at least one row", knn(rows, rows, 1, pool, {.database_block = 0}));
+  EXPECT_ERROR("width 4", assign_to_centres(rows, narrow, pool));
+  EXPECT_ERROR("found a 0 x 4 matrix", assign_to_centres(rows, none, pool));
+}
+
+TEST(FeatureIndex, HasNoRowsBeyondItsLast) {
+  const test::TemporaryFolder folder;
+  test::write_made_store(folder / "store", {{"a", 0, {{1, 2}}}, {"b", 1, {{2, 1}}}}, {"x", "y"});
+  Pool pool(1);
+  const Store store = Store::open(folder / "store");
+  const FeatureIndex index = FeatureIndex::build(store, {}, pool);
+  EXPECT_EQ(index.id(1), "b");
+  EXPECT_EQ(index.label(1), 1);
+  for (const size_t row : {size_t{2}, size_t{100000000}, SIZE_MAX}) {
+    EXPECT_ERROR("of 2", index.id(row));
+    EXPECT_ERROR("of 2", index.label(row));
+    EXPECT_ERROR("of 2", index.class_name(row));
+  }
+}
+
+template <class Database, class Queries>
+constexpr bool kSearches =
+    std::is_constructible_v<GradientSearch, Database, Queries, std::string_view, Pool&>;
+static_assert(kSearches<Store&, const Store&>);
+static_assert(!kSearches<Store, Store> && !kSearches<Store&, Store> && !kSearches<Store, Store&>);
+
+}  // namespace
+}  // namespace fungi
