@@ -46,7 +46,12 @@ void ProjectionArguments::add_to(CLI::App& verb) {
       ->capture_default_str();
 }
 
-void ProjectionArguments::require_matrix(const std::string& given) const {
+void ProjectionArguments::require_consistent(const std::string& given) const {
+  if (rows && (kind == "matrix" || kind == "none"))
+    throw CLI::ValidationError(
+        "--projection-dim",
+        fmt::format("--projection {} has its own number of rows, found {}: leave it out", kind,
+                    rows));
   if (kind == "matrix" && given.empty())
     throw CLI::ValidationError("--projection",
                                "matrix needs the matrix: name the file that holds it with --given, "
@@ -55,9 +60,6 @@ void ProjectionArguments::require_matrix(const std::string& given) const {
 
 Matrix<float> ProjectionArguments::read_matrix(const std::string& given) const {
   const ProjectionKind chosen = parse_projection(kind);
-  if (rows && (chosen == ProjectionKind::matrix || chosen == ProjectionKind::none))
-    fail(fmt::format("--projection {} has its own number of rows, found {}", kind, rows),
-         "--projection-dim", "leave it out");
   if (chosen != ProjectionKind::matrix) {
     if (!given.empty() && Checkpoint::open(given).find(kProjectionTensor))
       fail(fmt::format("the file holds a projection, but --projection says {}", kind), given,
@@ -81,8 +83,19 @@ void require_finite(View<const float> values, const std::string& name, const std
              file, "mend the array: every feature would depend on it");
 }
 
+CLI::Validator assignment(const char* shape) {
+  const auto check = [shape](const std::string& text) {
+    const size_t equals = text.find('=');
+    return equals == std::string::npos || equals == 0
+               ? fmt::format("expected {}, found {}", shape, text)
+               : std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
 void ThreadsOption::add_to(CLI::App& verb) {
-  verb.add_option("-j,--threads", threads, "Threads; 0 = physical cores")
+  verb.add_option("-j,--threads", threads,
+                  "Threads; 0 = physical cores, or what a container may use of them")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1024u));
 }
@@ -112,7 +125,14 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
   verb.add_option("--layer", layer,
                   "Layer whose gradient is taken: blocks.N.attn.qkv, blocks.N.attn.proj, "
                   "blocks.N.mlp.fc1 or blocks.N.mlp.fc2 of any model; -1 is the last block")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text == "none" ? "expected the name of a layer, found none: the embedding alone "
+                                    "comes with --objectives none"
+                                  : std::string();
+          },
+          ""));
   verb.add_option("--precision", precision,
                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
       ->capture_default_str()
@@ -120,7 +140,8 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
   verb.add_option("--set", facts,
                   "State a fact the file does not hold, key=value (heads, size, activation, "
                   "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, crop, "
-                  "interpolation)");
+                  "interpolation)")
+      ->check(assignment("key=value"));
   threads.add_to(verb);
   return option;
 }
@@ -131,8 +152,6 @@ BackboneOptions ModelOptions::backbone() const {
   if (precision != "auto") o.precision = parse_precision(precision);
   for (const std::string& fact : facts) {
     const size_t equals = fact.find('=');
-    if (equals == std::string::npos || equals == 0)
-      fail(fmt::format("'{}' is not key=value", fact), "--set");
     if (!o.stated_facts.emplace(fact.substr(0, equals), fact.substr(equals + 1)).second)
       fail(fmt::format("'{}' is stated twice", fact.substr(0, equals)), "--set", "state it once");
   }

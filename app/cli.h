@@ -65,14 +65,18 @@ struct ProjectionArguments {
   size_t rows = 0;  // 0 = the embedding's width
 
   void add_to(CLI::App& verb);
-  // A mistake of the command line: the kind "matrix" without a file that holds it.
-  void require_matrix(const std::string& given) const;
+  // Mistakes of the command line: rows stated for a kind that has its own, the kind "matrix"
+  // without a file that holds it.
+  void require_consistent(const std::string& given) const;
   // The tensor 'projection' of the file `given` for the kind "matrix"; otherwise empty.
   Matrix<float> read_matrix(const std::string& given) const;
 };
 
 // Error naming the place of a value that is none, in a file that a user gave.
 void require_finite(View<const float> values, const std::string& name, const std::string& file);
+
+// Of options whose value is "name=something".
+CLI::Validator assignment(const char* shape);
 
 // From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
 const std::atomic<bool>& stop_on_interrupt();

@@ -4,9 +4,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
 #include "app/features.h"
 
 namespace fungi::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files of the same split that an earlier export left: their rows may be those of other pictures.
+std::vector<fs::path> others_of_split(const fs::path& folder, const std::string& split,
+                                      const std::vector<fs::path>& written) {
+  const std::string prefix = split.empty() ? "" : split + "-";
+  std::vector<fs::path> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".h5") &&
+        name.find('-', prefix.size()) == std::string::npos &&
+        std::find(written.begin(), written.end(), folder / name) == written.end())
+      others.push_back(entry.path());
+  }
+  std::sort(others.begin(), others.end());
+  return others;
+}
+
+}  // namespace
 
 Verb add_export(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
@@ -58,8 +83,10 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
       export_npz(store, a->out);
       fmt::print("{}\n", shown(a->out));
     } else {
-      for (const auto& file : export_hdf5(store, a->out, a->hdf5))
-        fmt::print("{}\n", shown(file.string()));
+      const auto files = export_hdf5(store, a->out, a->hdf5);
+      for (const auto& file : files) fmt::print("{}\n", shown(file.string()));
+      for (const auto& file : others_of_split(a->out, a->hdf5.split, files))
+        say("note: {} is no block of this store: it was there before\n", shown(file.string()));
     }
     return int(kOk);
   };

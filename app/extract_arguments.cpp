@@ -70,7 +70,8 @@ void ExtractArguments::add_to(CLI::App& verb) {
         if (verb.get_option(option)->count() > 0)
           throw CLI::ValidationError(
               option, "is about gradients, of which --objectives none has none: leave it out");
-    if (verb.get_option("--projection")->count() > 0) projection.require_matrix(given);
+    if (verb.get_option("--projection")->count() + verb.get_option("--projection-dim")->count() > 0)
+      projection.require_consistent(given);
     if (verb.get_option("--keep-factors")->count() > 0 && factors && storage == "float16")
       throw CLI::ValidationError("--keep-factors",
                                  "small gradients do not survive --storage float16, and nothing "

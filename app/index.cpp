@@ -103,7 +103,9 @@ Verb add_index(CLI::App& parent, CLI::App*& self) {
   self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")
       ->capture_default_str()
       ->check(metric_name());
-  self->add_option("--links", a->index.index.links, "hnsw: links per row")->capture_default_str();
+  self->add_option("--links", a->index.index.links, "hnsw: links per row")
+      ->capture_default_str()
+      ->check(CLI::Range(2u, 1000u));
   self->add_option("--build-effort", a->index.index.build_effort,
                    "hnsw: candidates looked at per inserted row")
       ->capture_default_str();

@@ -25,6 +25,7 @@ int show_machine(bool json) {
                              {"cpu", c.name},
                              {"physical_cores", c.physical_cores},
                              {"logical_cores", c.logical_cores},
+                             {"quota", c.quota},
                              {"threads", default_threads()},
                              {"l1d_bytes", c.l1d_bytes},
                              {"l2_bytes", c.l2_bytes},
@@ -66,7 +67,7 @@ int show_index(const std::string& folder, bool json) {
                 {"features", r.features()},
                 {"rows", index.rows()},
                 {"columns", index.width()},
-                {"pca", r.pca().has_value()},
+                {"pca_applied", r.pca().has_value()},
                 {"model", r.origin().spec.model_path}});
   else
     fmt::print(

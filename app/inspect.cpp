@@ -49,16 +49,18 @@ int run(const Arguments& args) {
   if (a.family.ends_with("clip") && !a.head)
     facts.emplace_back("projection",
                        "none found: embeddings are those of the tower, before any projection");
+  const std::string layer = fmt::format("blocks.{}.attn.proj", a.depth - 1);
   if (args.json) {
     nlohmann::json out = start_json(checkpoint, args.tensors);
     for (const auto& [name, value] : facts) out["architecture"][name] = value;
+    out["default_layer"] = layer;
     print_json(out);
     return kOk;
   }
   fmt::print("{:<18}{}\n{:<18}{}\n{:<18}{}\n", "path", shown(checkpoint.path()), "format",
              checkpoint.format(), "tensors", checkpoint.tensors().size());
   for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, shown(value));
-  fmt::print("{:<18}blocks.{}.attn.proj ({} x {})\n", "default layer", a.depth - 1, a.width,
+  fmt::print("{:<18}{} ({} x {})\n", "default layer", layer, a.width,
              a.attention_width() + (a.linear_bias ? 1 : 0));
   return kOk;
 }
@@ -69,7 +71,8 @@ Verb add_inspect(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("inspect", "Say what a checkpoint is and how it would be run");
   auto args = std::make_shared<Arguments>();
   self->add_option("file", args->file, "Checkpoint file or folder")->required();
-  self->add_option("--set", args->facts, "State a fact the file does not hold, key=value");
+  self->add_option("--set", args->facts, "State a fact the file does not hold, key=value")
+      ->check(assignment("key=value"));
   self->add_flag("--tensors", args->tensors, "List every tensor");
   self->add_flag("--json", args->json, "Print JSON");
   return [args] { return run(*args); };

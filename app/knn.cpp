@@ -118,7 +118,7 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
                        "classes")
           ->capture_default_str()
           ->check(CLI::IsMember({"first", "stratified"}));
-  self->add_option("--vote", a->vote, "uniform or distance")
+  self->add_option("--vote", a->vote, "uniform, or distance (with --metric euclidean)")
       ->capture_default_str()
       ->check(CLI::IsMember({"uniform", "distance"}));
   self->add_option("--metric", a->metric, "euclidean, inner_product or cosine")
@@ -129,6 +129,8 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
   self->final_callback([a, sampling] {
     if (sampling->count() > 0 && a->shots == 0)
       throw CLI::ValidationError("--sampling", "without --shots all rows are kept: give --shots");
+    if (a->vote == "distance" && a->metric != "euclidean")
+      throw CLI::ValidationError("--vote", "distance needs --metric euclidean, found " + a->metric);
   });
   return [a] { return run(*a); };
 }

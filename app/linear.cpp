@@ -24,7 +24,9 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
   self->add_option("test", a->test, "Store to test on, extracted with --like TRAIN")->required();
   self->add_option("--validation", a->validation,
                    "Store that chooses the penalty; default: a fifth of TRAIN");
-  self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from")->capture_default_str();
+  self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")
       ->capture_default_str();
   a->features.add_to(*self);

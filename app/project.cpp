@@ -88,7 +88,7 @@ Verb add_project(CLI::App& parent, CLI::App*& self) {
   self->add_flag("-q,--quiet", a->quiet, "No progress");
   self->add_flag("--json", a->json, "Print JSON");
   self->parse_complete_callback([a, given] {
-    a->projection.require_matrix(a->given);
+    a->projection.require_consistent(a->given);
     if (given->count() > 0 && a->projection.kind != "matrix")
       throw CLI::ValidationError(
           "--given", fmt::format("is the matrix of --projection matrix; --projection {} "

@@ -219,8 +219,6 @@ int run(Arguments& a) {
   a.run.quiet = a.json;
   for (const std::string& use : a.use) {
     const size_t equals = use.find('=');
-    if (equals == std::string::npos || equals == 0)
-      fail(fmt::format("'{}' is not BACKBONE=FILE", use), "--use");
     a.find.use[use.substr(0, equals)] = use.substr(equals + 1);
   }
   Findings findings = find_for(table, a.find);
@@ -231,7 +229,9 @@ int run(Arguments& a) {
   else
     print_text(table, rows, findings);
   const bool went_wrong = std::any_of(findings.absent.begin(), findings.absent.end(),
-                                      [](const Absent& m) { return m.kind == "result"; });
+                                      [](const Absent& m) { return m.kind == "result"; }) ||
+                          std::any_of(results.begin(), results.end(),
+                                      [](const auto& r) { return r.second.failed > 0; });
   return went_wrong ? kPartial : kOk;
 }
 
@@ -248,8 +248,8 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
                    "Folder with one folder per data set, each with train and test");
   self->add_option("--models", a->find.models,
                    "Folder with checkpoints, as published; searched with its sub-folders");
-  self->add_option("--use", a->use,
-                   "BACKBONE=FILE: take this checkpoint for it, whatever its name");
+  self->add_option("--use", a->use, "BACKBONE=FILE: take this checkpoint for it, whatever its name")
+      ->check(assignment("BACKBONE=FILE"));
   self->add_option("--work", a->run.work,
                    "Folder for the features; a repeated command goes on there")
       ->capture_default_str();
@@ -263,7 +263,8 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
   self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")
       ->capture_default_str();
   a->threads.add_to(*self);
-  for (const char* option : {"--data", "--models", "--use", "--work", "--preset", "--precision"})
+  for (const char* option :
+       {"--data", "--models", "--use", "--work", "--preset", "--precision", "--seed"})
     self->get_option(option)->needs(table);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };

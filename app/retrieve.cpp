@@ -47,7 +47,7 @@ void leave_out_own_rows(std::vector<Relevance>& relevance) {
 // The rows of each class of the database, once for all queries: a list for each of them would be
 // quadratic in the rows.
 struct ClassRows {
-  std::vector<int64_t> query_labels;  // in the numbering of the database
+  std::vector<int64_t> query_labels;  // in the numbering of the database, others after its own
   std::unordered_map<int64_t, std::vector<uint32_t>> members;
   bool same_store;
 
@@ -95,7 +95,10 @@ ClassRows same_class(const Store& database, const Store& queries, bool same_stor
     if (std::all_of(store->labels().begin(), store->labels().end(),
                     [](int64_t label) { return label < 0; }))
       require_labels(*store);
-  ClassRows out{align_labels(database.classes(), queries), {}, same_store};
+  ClassRows out{align_labels(database.classes(), queries, true), {}, same_store};
+  for (size_t q = 0; q < queries.rows(); ++q)
+    if (out.query_labels[q] < 0 && queries.labels()[q] >= 0)
+      out.query_labels[q] = int64_t(database.classes().size()) + queries.labels()[q];
   for (size_t i = 0; i < database.rows(); ++i)
     if (database.labels()[i] >= 0) out.members[database.labels()[i]].push_back(uint32_t(i));
   return out;

@@ -67,8 +67,7 @@ def run_commands(documents, root: pathlib.Path, binary: pathlib.Path) -> str:
 def compile_cpp(documents, root: pathlib.Path, compiler: str) -> str:
     """All blocks as bodies of functions of one file; what they include comes first."""
     if not shutil.which(compiler):
-        print(f"there is no compiler {compiler}: C++ was not checked")
-        return ""
+        return f"there is no compiler {compiler}: C++ cannot be checked"
     heads, bodies = ["#include <fungi/fungi.h>"], []
     for document in documents:
         for _, block in blocks(document.read_text(), "cpp"):

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache pkg-config python3
+  g++ cmake ninja-build ccache pkg-config python3 python3-numpy
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev libzip-dev libarchive-dev
   libopenblas-dev liblapacke-dev libhnswlib-dev libhdf5-dev

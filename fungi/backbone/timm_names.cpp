@@ -27,7 +27,7 @@ class Origin {
     if (text_ == ".") text_ = std::filesystem::path(names.checkpoint().path()).filename().string();
     if (names.full("").find("base_encoder.") != std::string::npos) text_ += ".moco";
     if (names.full("").find("teacher.backbone.") != std::string::npos) text_ += ".dino";
-    if (const auto family = names.stated("family")) text_ = *family;
+    if (const auto family = names.stated("family")) text_ = *family, stated_ = true;
     text_ = lower(text_);
     named_ = names.config_text("/architecture").has_value();
   }
@@ -40,6 +40,7 @@ class Origin {
       if (!letter(at - 1) && !letter(at + word.size())) return true;
     return false;
   }
+  bool stated() const { return stated_; }
   bool fine_tuned() const { return text_.find("_ft_") != std::string::npos; }
   // As in vit_small_patch14_reg4_dinov2 and dinov2_vits14_reg4_pretrain.pth; in the names of other
   // files it may mean anything.
@@ -59,7 +60,8 @@ class Origin {
 
  private:
   std::string text_;
-  bool named_ = false;  // by timm's config.json
+  bool named_ = false;   // by timm's config.json
+  bool stated_ = false;  // by the user
 };
 
 // The activation of a plain MLP, where config.json has an opinion.
@@ -76,20 +78,25 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
   if (read_timm_transform(names, a) || read_open_clip_transform(names, a)) return;
   p.resize = side * 256 / 224;
   p.source = "assumed: ImageNet statistics";
+  const auto tell = [&](const char* family, const char* by) {
+    p.source = origin.stated() ? fmt::format("{}, as stated", family)
+                               : fmt::format("{}, by {}", family, by);
+    p.assumed = !origin.stated();
+  };
   if (p.augreg) {
     p.mean = p.deviation = {0.5f, 0.5f, 0.5f};
     p.resize = augreg_resize(a);
-    p.source = "AugReg, by the file name";
+    tell("AugReg", "the file name");
   } else if (a.family == "clip") {
     p.mean = kClipMean, p.deviation = kClipDeviation;
     p.resize = a.patch_h == 14 ? side : size_t(double(side) / 0.9);  // SPEC 3.4
     p.source = "CLIP as OpenAI's";  // others have other statistics and crops
   } else if (origin.mentions("mae")) {
     p.resize = size_t(double(side) / 0.9);
-    p.source = "MAE, by the file name";
+    tell("MAE", "the file name");
   } else if (origin.mentions("moco") || origin.mentions("mocov3")) {
     p.bilinear = true;
-    p.source = "MoCo-v3, by its prefix or the file name";
+    tell("MoCo-v3", "its prefix or the file name");
   } else if (a.family == "dino" || a.family == "dinov2") {
     p.source = "ImageNet statistics, as for all of this family";
     p.assumed = false;

@@ -85,6 +85,11 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
+const std::string& AtomicFile::hand_over() {
+  ::flock(number_, LOCK_UN);
+  return name_;
+}
+
 void AtomicFile::finish() {
   if (::fsync(number_) != 0) give_up("be flushed");
   const int closed = ::close(number_);

@@ -28,6 +28,10 @@ class AtomicFile {
   void write_at(uint64_t offset, std::span<const std::byte> bytes);  // over what was written
   void finish();                                                     // last
 
+  // For a library that writes by name: it opens the file of this name, locks it itself, and closes
+  // it before finish(). Our own lock, which would keep it out, goes.
+  const std::string& hand_over();
+
  private:
   [[noreturn]] void give_up(const char* what) const;
   std::string target_, name_;

@@ -33,6 +33,22 @@ Split validation_split(Labels labels, const LinearProbeOptions& options) {
   }
 }
 
+// The first rows of each class among those that are fitted, as rows of all of them.
+std::vector<size_t> shots_of(Labels labels, const std::vector<size_t>& fitted, bool part,
+                             const LinearProbeOptions& options) {
+  std::vector<size_t> rows;
+  try {
+    const std::vector<int64_t> own = gather(labels, fitted);
+    for (size_t i : first_per_class(own, options.shots, options.class_names))
+      rows.push_back(fitted[i]);
+  } catch (const Error& e) {
+    if (!part) throw;
+    fail(e.message() + " beside the fifth that chooses the penalty", e.place(),
+         "use fewer shots, or give validation rows of their own (--validation STORE)");
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<double> default_lambdas() {
@@ -58,13 +74,8 @@ LinearProbeScore linear_probe(const LabelledRows& train,
   } else {
     split = validation_split(train.labels, options);
   }
-  if (options.shots > 0) {
-    const std::vector<int64_t> labels = gather(train.labels, split.first);
-    std::vector<size_t> rows;
-    for (size_t i : first_per_class(labels, options.shots, options.class_names))
-      rows.push_back(split.first[i]);
-    split.first = std::move(rows);
-  }
+  if (options.shots > 0)
+    split.first = shots_of(train.labels, split.first, !validation.has_value(), options);
 
   const Matrix<float> fitted = gather(train.features, split.first);
   const std::vector<int64_t> fitted_labels = gather(train.labels, split.first);

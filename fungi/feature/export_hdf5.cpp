@@ -3,18 +3,16 @@
 // Object times are left out, so that equal stores give equal files.
 #include <fmt/format.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
+#include <utility>
 
 #include "fungi/base/error.h"
+#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/feature/export.h"
 
 #ifdef FUNGI_HAVE_HDF5
-#include <fcntl.h>
 #include <hdf5.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #endif
@@ -85,21 +83,16 @@ std::string dataset_name(const StoreSpec& spec) {
   return "attn_proj";
 }
 
-// One file: datasets are added, then finish() closes it, flushes it and renames it into place.
+// One file: datasets are added, then finish() closes it and gives it its name.
 class Output {
  public:
-  explicit Output(const fs::path& path)
-      : path_(path), temporary_(path.string() + ".tmp"), place_(path.string()) {
-    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place_);
-    file_ = H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    if (file_ < 0) {
-      std::remove(temporary_.c_str());
+  explicit Output(const fs::path& path) : path_(path), place_(path.string()), bytes_(path) {
+    file_ = H5Fcreate(bytes_.hand_over().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    if (file_ < 0)
       fail("the file cannot be created", place_, "check the folder, its permissions and its space");
-    }
   }
   ~Output() {
     if (file_ >= 0) H5Fclose(file_);
-    if (!done_) std::remove(temporary_.c_str());
   }
   Output(const Output&) = delete;
 
@@ -147,28 +140,12 @@ class Output {
   }
 
   fs::path finish() {
-    const herr_t closed = H5Fclose(std::exchange(file_, -1));
-    check(closed, place_);
-    flush();
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      fail(fmt::format("cannot be renamed into place: {}", std::strerror(errno)), place_);
-    }
-    done_ = true;
+    check(H5Fclose(std::exchange(file_, -1)), place_);
+    bytes_.finish();
     return path_;
   }
 
  private:
-  // The library leaves it to the system when bytes reach the disk.
-  void flush() const {
-    const int number = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool flushed = number >= 0 && ::fsync(number) == 0;
-    const int reason = errno;
-    if (number >= 0) ::close(number);
-    if (flushed) return;
-    fail(fmt::format("cannot be flushed: {}", std::strerror(reason)), place_,
-         "check the disk and its free space");
-  }
-
   static bool rows_have_unit_length(View<const float> rows) {
     constexpr double kTolerance = 1e-3;  // what float16 keeps of a unit vector
     for (size_t i = 0; i < rows.rows; ++i) {
@@ -192,10 +169,10 @@ class Output {
         H5Dclose, place_);
   }
 
-  fs::path path_, temporary_;
+  fs::path path_;
   std::string place_;
+  AtomicFile bytes_;
   hid_t file_ = -1;
-  bool done_ = false;
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ void number_classes(const std::vector<std::string>& names, Evaluation& e) {
 
 std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
   std::vector<std::string> list;
-  if (blocks.size() > 4) {
+  if (blocks.size() > kMostCombined) {
     list = blocks;
     for (size_t n = 2; n <= blocks.size(); ++n)
       list.push_back(list[n == 2 ? 0 : list.size() - 1] + "+" + blocks[n - 1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers behind the page: every combination of blocks classified, and how two of them compare
+// The numbers behind the page: combinations of blocks classified, and how two of them compare
 // row by row.
 #pragma once
 
@@ -34,8 +34,9 @@ struct Evaluation {
   const Result& full() const { return results.back(); }
 };
 
-// Up to four blocks: every combination. With more of them: each block alone, then one more at a
+// Up to so many blocks: every combination. With more of them: each block alone, then one more at a
 // time.
+constexpr size_t kMostCombined = 4;
 std::vector<std::string> combinations(const std::vector<std::string>& blocks);
 Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& options,
                     Pool& pool);

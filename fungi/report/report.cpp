@@ -53,12 +53,14 @@ std::string headline(const Evaluation& e, const ReportOptions& o, const std::str
 
 std::string accuracy_section(const Evaluation& e) {
   std::string out = fmt::format(
-      "<h2>Accuracy of every combination</h2><div class=scroll><table class=wide><caption>± of "
+      "<h2>Accuracy of {}</h2><div class=scroll><table class=wide><caption>± of "
       "top-1 is the binomial standard error; ± of the change is paired, row by row; beyond two of "
       "them it is coloured. "
       "Bold: one block more at a time.</caption><thead><tr><th scope=col>features</th><td "
       "class=bar></td><th scope=col>top-1 %</th><th scope=col>±</th><th scope=col>change to {}</th>"
       "<th scope=col>mean per class %</th></tr></thead><tbody>",
+      e.blocks.size() > report::kMostCombined ? "each block, and of one more at a time"
+                                              : "every combination",
       html::escape(e.plain().features));
   const double n = double(e.test.ids.size());
   for (const Result& r : e.results) {

@@ -221,7 +221,16 @@ TEST(CommandLine, WordsThatMeanNothingAreRefused) {
       {"bench -m vit_tiny_patch16_224 --objectives none --layer blocks.0.mlp.fc1", "--layer"},
       {"report a b --queries 5", "--train-pictures"},
       {"reproduce --data .", "table"},
-      {"index s -o i --kind exact --seed 5", "--seed"}};
+      {"index s -o i --kind exact --seed 5", "--seed"},
+      {"index s -o i --kind hnsw --links 1", "--links"},
+      {"linear a b --lambda -1", "--lambda"},
+      {"knn a b --vote distance --metric cosine", "--metric euclidean"},
+      {"inspect m --set heads", "expected key=value, found heads"},
+      {"extract d -m m -o s --set heads", "expected key=value, found heads"},
+      {"extract d -m m -o s --layer none", "--objectives none"},
+      {"extract d -m m -o s --projection none --projection-dim 5", "--projection-dim"},
+      {"reproduce knn --use vit", "expected BACKBONE=FILE, found vit"},
+      {"reproduce --seed 3", "table"}};
   for (const auto& [line, said] : lines) {
     const Outcome o = run_fungi(line);
     EXPECT_EQ(o.status, 2) << line << ": " << o.err;

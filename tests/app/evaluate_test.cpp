@@ -7,9 +7,14 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
+#include "fungi/evaluate/classify.h"
+#include "fungi/evaluate/fewshot.h"
+#include "fungi/feature/pca.h"
+#include "fungi/feature/store.h"
 #include "tests/support/command.h"
 #include "tests/support/factor_store.h"
 #include "tests/support/made_store.h"
@@ -143,7 +148,7 @@ TEST_F(Evaluate, ATruthFileNeedsNoClasses) {
   std::ofstream(folder_ / "list.jsonl") << R"({"query": "query_1", "positive": ["image_7"]})";
   for (const std::string file : {"gnd.json", "list.jsonl"})
     EXPECT_EQ(run("retrieve", "database", "queries", "--truth " + at(file)).status, 0) << file;
-  expect_refusal(run("retrieve", "database", "queries"), 1, "'other'");
+  expect_refusal(run("retrieve", "database", "queries"), 1, "classes without rows in the database");
   std::ofstream(folder_ / "odd.jsonl") << R"({"query": "query_1", "positive": "image_7"})";
   expect_refusal(run("retrieve", "database", "queries", "--truth " + at("odd.jsonl")), 1,
                  "expected a list of names in 'positive', found \"image_7\"");
@@ -241,6 +246,47 @@ TEST_F(Evaluate, FewShotsByEitherSampling) {
   expect_refusal(run("knn", "train", "test", "--sampling first --shots 0"), 2, "--shots");
   expect_refusal(run("knn", "train", "test", "--sampling any --shots 2"), 2, "--sampling");
   expect_refusal(run("knn", "train", "test", "--exact-gradients --pca 3 --shots 2"), 2, "--pca");
+}
+
+// SPEC 1.7: fitted on the training rows that are used and on no others, not normalised again.
+TEST_F(Evaluate, NeighboursAfterAPca) {
+  std::vector<MadeRow> train, test;
+  for (size_t i = 0; i < 60; ++i)
+    (i < 40 ? train : test).push_back({fmt::format("{}", i), int64_t(i % 3), {random_row(31, i)}});
+  write("train", train);
+  write("test", test);
+  Pool pool(2);
+  const FeatureSet x = Store::open(folder_ / "train").load(),
+                   y = Store::open(folder_ / "test").load();
+  for (const size_t shots : {0u, 4u}) {
+    std::vector<size_t> rows(40);
+    std::iota(rows.begin(), rows.end(), size_t{0});
+    if (shots) rows = first_per_class(x.labels, shots);
+    const auto score = [&](View<const float> fitted, bool again) {
+      const Pca pca = Pca::fit(fitted, 3, pool);
+      Matrix<float> a = pca.transform(gather(x.features, rows), pool),
+                    b = pca.transform(y.features, pool);
+      for (Matrix<float>* m : {&a, &b})
+        for (size_t i = 0; again && i < m->rows(); ++i) {
+          const double norm = std::hypot((*m)(i, 0), (*m)(i, 1), (*m)(i, 2));
+          for (size_t c = 0; c < 3; ++c) (*m)(i, c) = float((*m)(i, c) / norm);
+        }
+      return classify(a, gather(x.labels, rows), b, y.labels, {.k = 3}, pool).accuracy;
+    };
+    const Matrix<float> used = gather(x.features, rows);
+    const double expected = score(used, false);
+    const Json found =
+        json("knn", "train", "test", fmt::format("-k 3 --pca 3 --shots {}", shots))[0];
+    EXPECT_EQ(found["accuracy"], expected) << shots;
+    EXPECT_EQ(found["columns"], 3);
+    EXPECT_EQ(found["pca_applied"], true);
+    EXPECT_NE(score(used, true), expected) << "these rows would show a second normalisation";
+    EXPECT_NE(score(y.features, false), expected) << "and a PCA of the test rows";
+    EXPECT_EQ(score(x.features, false) == expected, shots == 0) << "and one of all training rows";
+  }
+  const Json few = json("knn", "train", "test", "-k 3 --pca 3 --shots 1")[0];
+  EXPECT_EQ(few["pca_applied"], false) << "three rows have no three directions";
+  EXPECT_EQ(few["columns"], 8);
 }
 
 TEST_F(Evaluate, LinearProbesByTheirOptions) {

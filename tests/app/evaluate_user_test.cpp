@@ -4,11 +4,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "fungi/base/random.h"
+#include "fungi/evaluate/cka.h"
+#include "fungi/evaluate/clustering.h"
+#include "fungi/evaluate/retrieval.h"
+#include "fungi/feature/pca.h"
+#include "fungi/feature/store.h"
 #include "tests/support/command.h"
 #include "tests/support/made_store.h"
+#include "tests/support/true_key.h"
 
 namespace fungi {
 namespace {
@@ -20,16 +28,19 @@ using Json = nlohmann::json;
 class EvaluateUser : public testing::Test {
  protected:
   EvaluateUser() {
-    for (const auto& [name, rows] : {std::pair("train", 9), std::pair("test", 6)}) {
-      std::vector<test::MadeRow> made;
-      for (int i = 0; i < rows; ++i) {
-        const RandomStream random(uint64_t(rows), "made row", uint64_t(i));
-        std::vector<float> row;
-        for (size_t c = 0; c < 8; ++c) row.push_back(float(random.normal(c) + (i % 3 ? 0 : 2)));
-        made.push_back({fmt::format("{}", i), i % 3, {row}});
-      }
-      test::write_made_store(folder_ / name, made, {"x", "y", "z"});
+    write("train", 9);
+    write("test", 6);
+  }
+  // Rows of the classes in turn; those of the first lie aside.
+  void write(const std::string& name, int rows) const {
+    std::vector<test::MadeRow> made;
+    for (int i = 0; i < rows; ++i) {
+      const RandomStream random(uint64_t(rows), "made row", uint64_t(i));
+      std::vector<float> row;
+      for (size_t c = 0; c < 8; ++c) row.push_back(float(random.normal(c) + (i % 3 ? 0 : 2)));
+      made.push_back({fmt::format("{}", i), i % 3, {row}});
     }
+    test::write_made_store(folder_ / name, made, {"x", "y", "z"});
   }
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
   Outcome run(const std::string& verb, const std::string& more = "") const {
@@ -54,6 +65,163 @@ TEST_F(EvaluateUser, TheUsualNumberOfNeighboursGivesWayToFewRows) {
   EXPECT_NE(report.err.find("9 training rows are fewer"), std::string::npos) << report.err;
   EXPECT_NE(test::read_file(folder_ / "page.html").find("k = 9"), std::string::npos);
   EXPECT_EQ(run("report", "-k 20" + page).status, 1);
+}
+
+TEST_F(EvaluateUser, DefaultsAreThoseOfTheProtocol) {
+  write("many", 25);
+  const std::string stores = at("many") + " " + at("test") + " -j 2 --json";
+  const Json knn = Json::parse(run_fungi("knn " + stores).out)[0];
+  EXPECT_EQ(knn["k"], 20);
+  EXPECT_EQ(knn["pca"], 512);
+  EXPECT_EQ(knn["shots"], 0);
+  for (const std::string verb : {"linear", "retrieve"})
+    EXPECT_EQ(Json::parse(run_fungi(verb + " " + stores).out)[0]["pca"], 512) << verb;
+  EXPECT_EQ(Json::parse(run_fungi("kmeans " + at("many") + " --json").out)[0]["pca"], 512);
+}
+
+// Rows of a store have one length and one order by every metric; rows of a PCA have not.
+TEST_F(EvaluateUser, RetrieveRanksByTheMetricAskedFor) {
+  write("database", 60);
+  write("queries", 20);
+  Pool pool(2);
+  const FeatureSet database = Store::open(folder_ / "database").load(),
+                   queries = Store::open(folder_ / "queries").load();
+  const Pca pca = Pca::fit(database.features, 3, pool);
+  std::vector<Relevance> relevance(20);
+  for (size_t q = 0; q < 20; ++q)
+    for (uint32_t i = 0; i < 60; ++i)
+      if (i % 3 == q % 3) relevance[q].positive.push_back(i);
+  const std::string command =
+      "retrieve " + at("database") + " " + at("queries") + " --json --pca 3";
+  std::set<double> maps;
+  for (const char* metric : {"inner_product", "cosine", "euclidean"}) {
+    const double expected = evaluate_retrieval(pca.transform(database.features, pool),
+                                               pca.transform(queries.features, pool), relevance,
+                                               {.metric = parse_metric(metric)}, pool)
+                                .map;
+    maps.insert(expected);
+    const Outcome o = run_fungi(command + " --metric " + metric);
+    ASSERT_EQ(o.status, 0) << o.err;
+    EXPECT_NEAR(Json::parse(o.out)[0]["map"], expected, 1e-12) << metric;
+  }
+  EXPECT_EQ(maps.size(), 3u);
+  EXPECT_EQ(run_fungi(command).out, run_fungi(command + " --metric inner_product").out);
+}
+
+TEST_F(EvaluateUser, SimilaritiesDescend) {
+  write("store", 60);
+  Pool pool(2);
+  const Matrix<float> rows = Store::open(folder_ / "store").load().features,
+                      shrunk = Pca::fit(rows, 3, pool).transform(rows, pool);
+  for (const Metric metric : {Metric::cosine, Metric::inner_product}) {
+    const std::string option = std::string(" --metric ") + to_string(metric);
+    ASSERT_EQ(run_fungi("index " + at("store") + " --kind exact --pca 3 -o " + at("index") + option)
+                  .status,
+              0);
+    for (const auto& [target, vectors] : {std::pair("store", &rows), std::pair("index", &shrunk)}) {
+      const Outcome o = run_fungi("search " + at(target) + " -k 9 --json --row 3 14 59" + option);
+      ASSERT_EQ(o.status, 0) << o.err;
+      const Json queries = Json::parse(o.out)["queries"];
+      ASSERT_EQ(queries.size(), 3u);
+      for (const Json& answer : queries) {
+        const float* query = vectors->row(std::stoul(answer["row"].get<std::string>()));
+        double before = 1e9;
+        ASSERT_EQ(answer["neighbours"].size(), 9u);
+        for (const Json& near : answer["neighbours"]) {
+          const double value = near["similarity"];
+          EXPECT_LE(value, before);
+          before = value;
+          const float* row = vectors->row(near["row"].get<size_t>());
+          EXPECT_NEAR(value, double(-test::true_key(metric, vectors->cols(), query, row)), 1e-6)
+              << target << option;
+          EXPECT_FALSE(near.contains("distance"));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(EvaluateUser, ClustersBySeedAndPca) {
+  write("store", 60);
+  Pool pool(2);
+  const FeatureSet set = Store::open(folder_ / "store").load();
+  const Matrix<float> rows = Pca::fit(set.features, 3, pool).transform(set.features, pool);
+  std::set<double> overlaps;
+  for (const uint64_t seed : {1234u, 1u, 2u, 3u, 4u}) {
+    const double expected =
+        evaluate_clustering(rows, set.labels, {.seed = seed}, pool).overlap.accuracy;
+    overlaps.insert(expected);
+    const Outcome o = run_fungi(fmt::format("kmeans {} --pca 3 --json {}", at("store"),
+                                            seed == 1234 ? "" : fmt::format("--seed {}", seed)));
+    ASSERT_EQ(o.status, 0) << o.err;
+    EXPECT_EQ(Json::parse(o.out)[0]["overlap"], expected) << seed;
+    EXPECT_EQ(Json::parse(o.out)[0]["pca_applied"], true);
+  }
+  EXPECT_GT(overlaps.size(), 1u);
+}
+
+TEST_F(EvaluateUser, TwoClassesHaveACurve) {
+  const auto write_angles = [&](const std::string& name,
+                                const std::vector<std::pair<int64_t, double>>& rows) {
+    std::vector<test::MadeRow> made;
+    for (const auto& [label, degrees] : rows) {
+      const double angle = degrees * M_PI / 180;
+      made.push_back({fmt::format("{}", made.size()),
+                      label,
+                      {{float(std::cos(angle)), float(std::sin(angle))}}});
+    }
+    test::write_made_store(folder_ / name, made, {"x", "y", "z"});
+  };
+  const auto knn = [&](const std::string& train, const std::string& test) {
+    const Outcome o = run_fungi("knn " + at(train) + " " + at(test) + " -k 3 --json");
+    EXPECT_EQ(o.status, 0) << o.err;
+    return Json::parse(o.out)[0];
+  };
+  // Of three neighbours one is y near 0 degrees, and two near 90. The shares of the three test rows
+  // of y are 2/3, 2/3 and 1/3, of the two of x 1/3 and 2/3: of six pairs two are in order and three
+  // are even.
+  write_angles("two", {{0, 0}, {0, 10}, {1, 80}, {1, 90}});
+  write_angles("three", {{0, 0}, {0, 10}, {1, 80}, {2, 90}});
+  write_angles("asked", {{0, 5}, {0, 85}, {1, 85}, {1, 84}, {1, 6}});
+  write_angles("alike", {{1, 85}, {1, 5}});
+  EXPECT_NEAR(knn("two", "asked")["auc"], 3.5 / 6, 1e-12);
+  EXPECT_FALSE(knn("three", "asked").contains("auc"));
+  EXPECT_FALSE(knn("two", "alike").contains("auc"));
+  EXPECT_NE(run_fungi("knn " + at("two") + " " + at("asked") + " -k 3").out.find("0.5833"),
+            std::string::npos);
+}
+
+TEST_F(EvaluateUser, CkaPrintsTheSimilarityOfTheUnitRows) {
+  std::vector<test::MadeRow> rows;
+  Matrix<float> a(20, 3), b(20, 5);
+  for (size_t i = 0; i < 20; ++i) {
+    const RandomStream random(3, "cka rows", i);
+    for (Matrix<float>* block : {&a, &b}) {
+      double square = 0;
+      for (size_t c = 0; c < block->cols(); ++c) {
+        (*block)(i, c) = float(random.normal(c + (block == &b)));  // they share some
+        square += double((*block)(i, c)) * double((*block)(i, c));
+      }
+      for (size_t c = 0; c < block->cols(); ++c)
+        (*block)(i, c) = float((*block)(i, c) / std::sqrt(square));
+    }
+    const float length = float(1 + i % 4);  // which the store has, and the command takes away
+    rows.push_back({fmt::format("{}", i), 0, {{}, {}}});
+    for (size_t c = 0; c < 3; ++c) rows[i].blocks[0].push_back(length * a(i, c));
+    for (size_t c = 0; c < 5; ++c)
+      rows[i].blocks[1].push_back(a(i, 0) < 0 ? b(i, c) : length * b(i, c));
+  }
+  test::write_made_store(folder_ / "pair", rows, {"x"}, {"embedding", "kl"});
+  Pool pool(1);
+  const double expected = linear_cka({a, b}, pool)(0, 1);
+  const Json found = Json::parse(run_fungi("cka " + at("pair") + " --json").out);
+  EXPECT_EQ(found["blocks"], Json({"embedding", "kl"}));
+  EXPECT_EQ(found["cka"][0][0], 1.0);
+  EXPECT_NEAR(found["cka"][0][1], expected, 1e-6);
+  EXPECT_NEAR(found["cka"][1][0], expected, 1e-6);
+  EXPECT_GT(expected, 0.01);
+  const std::string table = run_fungi("cka " + at("pair")).out;
+  EXPECT_NE(table.find(fmt::format("{:.3f}", expected)), std::string::npos) << table;
 }
 
 TEST_F(EvaluateUser, ProbesAndNeighboursHaveTheSameWords) {
@@ -112,6 +280,21 @@ TEST_F(EvaluateUser, RetrieveSaysWhichQueriesItLeavesOut) {
   EXPECT_EQ(Json::parse(retrieve(at("database") + " --json").out)[0]["notes"], Json({alone}));
   const Outcome whole = run("retrieve", "--json");
   EXPECT_TRUE(Json::parse(whole.out)[0]["notes"].empty()) << whole.out;
+}
+
+TEST_F(EvaluateUser, RetrieveLeavesOutClassesWhoseNameTheDatabaseLacks) {
+  const std::vector<float> row{1, 2};
+  test::write_made_store(folder_ / "database", {{"1", 0, {row}}, {"2", 1, {row}}}, {"cat", "dog"});
+  test::write_made_store(folder_ / "queries",
+                         {{"3", 0, {row}}, {"4", 1, {row}}, {"5", 2, {row}}, {"6", -1, {row}}},
+                         {"ant", "dog", "bee"});
+  const Outcome o = run_fungi("retrieve " + at("database") + " " + at("queries") + " --json");
+  ASSERT_EQ(o.status, 0) << o.err;
+  const Json json = Json::parse(o.out)[0];
+  EXPECT_EQ(json["queries"], 1);
+  EXPECT_EQ(json["notes"],
+            Json({"2 of 4 queries are of 2 classes without rows in the database: they are left out",
+                  "1 of 4 queries have no label: they are left out"}));
 }
 
 TEST_F(EvaluateUser, ExportKnowsTheOptionOfOtherVerbs) {

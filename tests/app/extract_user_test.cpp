@@ -46,7 +46,7 @@ Outcome interrupted(const test::TemporaryFolder& folder, const std::string& more
   for (size_t pictures = 640; pictures <= 163840; pictures *= 4) {
     fs::remove_all(folder / "data");
     test::write_idx(folder / "data", pictures);
-    for (const char* seconds : {"0.4", "1", "2.5"}) {
+    for (const char* seconds : {"0.4", "1", "2.5", "6", "15"}) {
       fs::remove_all(folder / "store");
       outcome = run_fungi(command(folder / "data", folder / "store", more),
                           std::string("timeout --preserve-status -s INT ") + seconds);

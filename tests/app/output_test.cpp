@@ -75,6 +75,27 @@ TEST_F(Output, Hdf5NamesGradientsAfterTheirLayer) {
   EXPECT_EQ(names(" --layer-name attn_proj"), std::set<std::string>{"attn_proj"});
 }
 
+TEST_F(Output, Hdf5FilesOfAnotherStoreAreNamed) {
+  if (!have_hdf5())
+    GTEST_SKIP() << "this build has no HDF5: install libhdf5-dev and configure again";
+  write("s", {{"a", 0, {{1, 0}}}, {"b", 1, {{0, 1}}}});
+  fs::create_directory(folder_ / "h");
+  for (const char* name : {"dino.h5", "train-kl.h5", "train-embeddings.h5", "notes.txt"})
+    std::ofstream(folder_ / "h" / name) << "older";
+  const auto noted = [&](const std::string& option) {
+    const Outcome o = run_fungi("export " + at("s") + " " + at("h") + " --format hdf5" + option);
+    EXPECT_EQ(o.status, 0) << o.err;
+    std::set<std::string> found;
+    for (const char* name : {"/dino.h5", "/train-kl.h5", "embeddings.h5", "notes.txt"})
+      if (o.err.find(name) != std::string::npos) found.insert(name);
+    return found;
+  };
+  EXPECT_EQ(noted(""), std::set<std::string>{"/dino.h5"});
+  EXPECT_EQ(noted(" --split train"), std::set<std::string>{"/train-kl.h5"});
+  EXPECT_EQ(noted(" --split test"), std::set<std::string>{});
+  EXPECT_EQ(test::read_file(folder_ / "h/dino.h5"), "older");
+}
+
 TEST_F(Output, AStoreHoldsItsOwnFilesAlone) {
   write("s", {{"a", 0, {{1, 0}}}, {"b", 1, {{0, 1}}}, {"c", 0, {{1, 1}}}});
   fs::create_directory(folder_ / "s" / "sub");

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/paper.cpp"  // its records: no command shows all that is in them
 #include "fungi/feature/store.h"
 #include "tests/support/command.h"
 
@@ -43,19 +44,20 @@ std::string reason_for(const json& table, const std::string& key) {
   return "";
 }
 
+// In an order that does not depend on the file system.
+std::set<fs::path> entries(const fs::path& folder) {
+  std::set<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) paths.insert(entry.path());
+  return paths;
+}
+
 // The first pictures of some classes of the demo.
 void link_pictures(const std::string& split, size_t classes, size_t each, const fs::path& to) {
-  std::set<fs::path> folders;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(FUNGI_SOURCE_DIR) / "demo/images" / split))
-    folders.insert(entry.path());
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : entries(fs::path(FUNGI_SOURCE_DIR) / "demo/images" / split)) {
     if (classes-- == 0) break;
     fs::create_directories(to / folder.filename());
-    std::set<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder)) files.insert(entry.path());
     size_t left = each;
-    for (const fs::path& file : files)
+    for (const fs::path& file : entries(folder))
       if (left-- > 0)
         fs::create_symlink(file, to / folder.filename() / file.filename());
       else
@@ -108,6 +110,13 @@ TEST(Reproduce, TablesAgreeWhereTheyPrintTheSameNumber) {
     for (const char* features : {"embedding", "embedding+kl+dino+simclr"})
       EXPECT_EQ(row_of(means, "augreg-in1k-b16", "mean", setting, features)["paper"],
                 row_of(sets, "augreg-in1k-b16", "mean", setting, features)["paper"]);
+}
+
+TEST(Reproduce, SmallModelsHaveASmallerPca) {  // SPEC 1.7: ViT-S 384, the others 512
+  for (const app::PaperBackbone& backbone : app::paper_backbones())
+    EXPECT_EQ(backbone.pca, backbone.width == 384 ? 384u : 512u) << backbone.key;
+  EXPECT_EQ(app::paper_backbone("augreg-in1k-s16").width, 384u);
+  EXPECT_EQ(app::paper_backbone("augreg-in21k-s16").width, 384u);
 }
 
 TEST(Reproduce, SaysWhatIsMissing) {
@@ -257,7 +266,7 @@ TEST(Reproduce, AdvisesNothingThatItCannotDo) {
   for (const char* split : {"test", "train"}) {  // a picture that has gone
     fs::path gone;
     for (const auto& entry : fs::recursive_directory_iterator(cars / split))
-      if (!entry.is_directory()) gone = entry.path();
+      if (!entry.is_directory()) gone = std::max(gone, entry.path());
     fs::remove(gone);
     expect_fitting(reason_for(reproduce(use, 3), pair),
                    "delete " + stores + (split == std::string("test") ? "/test," : ","));
@@ -338,13 +347,11 @@ TEST(Reproduce, ClustersAndRetrieval) {
   fs::create_directories(folder / "data/roxford5k/jpg");
   json truth{{"imlist", json::array()}, {"qimlist", json::array()}, {"gnd", json::array()}};
   std::vector<std::pair<std::string, std::string>> database;  // name, class
-  for (const auto& kind : fs::directory_iterator(folder / "classes")) {
+  for (const fs::path& kind : entries(folder / "classes")) {
     bool query = true;
-    for (const auto& file : fs::directory_iterator(kind.path())) {
-      const std::string of = kind.path().filename().string(),
-                        name = of + "_" + file.path().stem().string();
-      fs::create_symlink(fs::read_symlink(file.path()),
-                         folder / ("data/roxford5k/jpg/" + name + ".png"));
+    for (const fs::path& file : entries(kind)) {
+      const std::string of = kind.filename().string(), name = of + "_" + file.stem().string();
+      fs::create_symlink(fs::read_symlink(file), folder / ("data/roxford5k/jpg/" + name + ".png"));
       if (query)
         truth["qimlist"].push_back(name);
       else

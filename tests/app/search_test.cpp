@@ -3,12 +3,14 @@
 // picture of the store, extracted again from its file, must come back first, at distance 0.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
 #include "tests/support/command.h"
 #include "tests/support/golden.h"
+#include "tests/support/made_store.h"
 
 namespace fungi {
 namespace {
@@ -22,6 +24,14 @@ const std::string kModelFile = FUNGI_GOLDEN_DIR "/backbone/timm_vit/model.safete
 const std::string kObjectives =
     "--objectives kl dino:width=16,local_crops=2 simclr:width=8,negatives=3";
 
+// In an order that does not depend on the file system.
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 class Search : public testing::Test {
  protected:
   void SetUp() override {
@@ -29,14 +39,8 @@ class Search : public testing::Test {
       for (const char* name : {"bag", "coat", "sandal"}) {
         const fs::path target = folder_ / "pictures" / split / name;
         fs::create_directories(target);
-        size_t count = 0;
-        std::vector<fs::path> files;
-        for (const auto& entry :
-             fs::directory_iterator(fs::path(FUNGI_SOURCE_DIR "/demo/images") / split / name))
-          files.push_back(entry.path());
-        std::sort(files.begin(), files.end());
-        for (const fs::path& file : files)
-          if (count++ < 8) fs::copy(file, target);
+        const auto files = files_in(fs::path(FUNGI_SOURCE_DIR "/demo/images") / split / name);
+        for (size_t i = 0; i < 8; ++i) fs::copy(files.at(i), target);
       }
   }
 
@@ -112,11 +116,8 @@ TEST_F(Search, PicturesOfTheStoreComeBackFirstFromTheStoreAndFromEveryIndex) {
                                      " --features dino+embedding --pca 6 -o " + at(kind));
     ASSERT_EQ(shrunk.status, 0) << "replacing it: " << shrunk.err;
     expect_own_pictures_first(kind);
-    EXPECT_EQ(search(kind, "--row bag/" + fs::directory_iterator(folder_ / "pictures/train/bag")
-                                              ->path()
-                                              .filename()
-                                              .string())["features"],
-              "dino+embedding");
+    const std::string id = files_in(folder_ / "pictures/train/bag")[0].filename().string();
+    EXPECT_EQ(search(kind, "--row bag/" + id)["features"], "dino+embedding");
   }
   // An index stands alone.
   fs::rename(folder_ / "hnsw", folder_ / "moved");
@@ -127,8 +128,8 @@ TEST_F(Search, PicturesOfTheStoreComeBackFirstFromTheStoreAndFromEveryIndex) {
 TEST_F(Search, AnExactIndexAndTheStoreGiveTheSameAnswer) {
   extract("store", kObjectives);
   std::string queries = " --image";
-  for (const auto& entry : fs::directory_iterator(folder_ / "pictures/test/coat"))
-    queries += " " + entry.path().string();
+  for (const fs::path& file : files_in(folder_ / "pictures/test/coat"))
+    queries += " " + file.string();
   for (const std::string metric : {"euclidean", "cosine", "inner_product"}) {
     ASSERT_EQ(run_fungi("index " + at("store") + " --kind exact --metric " + metric + " -o " +
                         at("exact"))
@@ -176,8 +177,7 @@ TEST_F(Search, HeadsAndProjectionsOfTheUsersOwn) {
   expect_own_pictures_first("given");
 
   extract("own", "--objectives kl --projection matrix --given " + at("matrix.npz"));
-  const std::string image =
-      " --image " + fs::directory_iterator(folder_ / "pictures/test/bag")->path().string();
+  const std::string image = " --image " + files_in(folder_ / "pictures/test/bag")[0].string();
   expect_refusal("search " + at("own") + image, "--given");
   expect_own_pictures_first("own", "--given " + at("matrix.npz"));
   projection(3, 3) += 1;
@@ -190,8 +190,7 @@ TEST_F(Search, RowsById) {
   extract("store", "--objectives kl");
   ASSERT_EQ(run_fungi("index " + at("store") + " --kind ivf --lists 4 -o " + at("ivf")).status, 0);
   const std::string id =
-      "sandal/" +
-      fs::directory_iterator(folder_ / "pictures/train/sandal")->path().filename().string();
+      "sandal/" + files_in(folder_ / "pictures/train/sandal")[0].filename().string();
   for (const std::string target : {"store", "ivf"}) {
     const json found = search(target, "-k 100 --row " + id);
     EXPECT_EQ(found["queries"][0]["row"], id);
@@ -205,6 +204,52 @@ TEST_F(Search, RowsById) {
   EXPECT_NE(table.out.find("0.000000"), std::string::npos);
 }
 
+// Rows without structure, of which a poor graph and short lists find some neighbours only.
+class MadeSearch : public Search {
+ protected:
+  static constexpr size_t kRows = 1000;
+  void SetUp() override {
+    std::vector<test::MadeRow> rows;
+    for (size_t i = 0; i < kRows; ++i) {
+      const RandomStream random(4, "search rows", i);
+      rows.push_back({std::to_string(i), -1, {{}}});
+      for (size_t c = 0; c < 12; ++c) rows[i].blocks[0].push_back(float(random.normal(c)));
+    }
+    test::write_made_store(folder_ / "store", rows, {});
+  }
+  double recall(const std::string& more) const {  // builds the index "made", too
+    const Outcome o =
+        run_fungi("index " + at("store") + " --json -j 2 -o " + at("made") + " " + more);
+    EXPECT_EQ(o.status, 0) << o.err;
+    return json::parse(o.out)["recall"];
+  }
+  json answers(const std::string& target, const std::string& more = "") const {
+    std::string rows;
+    for (size_t i = 0; i < 40; ++i) rows += " " + std::to_string(25 * i);
+    return search(target, "-k 10 " + more + " --row" + rows)["queries"];
+  }
+};
+
+TEST_F(MadeSearch, OptionsOfAnIndexReachIt) {
+  const std::string hnsw = "--kind hnsw --links 4 --build-effort 60 --sample 300 ";
+  const double good = recall(hnsw + "--effort 300");
+  EXPECT_EQ(NpyFile::open(folder_ / "made/links.npy").cols(), 1 + 2 * 4u);
+  EXPECT_NE(answers("made", "--effort 10"), answers("made", "--effort 300"));
+  const double poor = recall(hnsw + "--effort 10"),
+               hasty = recall("--kind hnsw --links 4 --build-effort 4 --sample 300 --effort 10");
+  EXPECT_LT(poor + 0.05, good);
+  EXPECT_LT(hasty + 0.05, poor);
+  const std::string ivf = "--kind ivf --lists 50 --sample ";
+  EXPECT_EQ(recall(ivf + "300 --probes 50"), 1);
+  EXPECT_EQ(NpyFile::open(folder_ / "made/centres.npy").rows(), 50u);
+  const double all = recall(ivf + "1000 --probes 1"), some = recall(ivf + "3 --probes 1");
+  EXPECT_LT(all, 0.9);
+  EXPECT_NE(some, all);
+  EXPECT_NEAR(some * 30, std::round(some * 30), 1e-9) << "of three rows with ten neighbours each";
+  EXPECT_EQ(answers("made", "--probes 50"), answers("store"));
+  EXPECT_NE(answers("made", "--probes 1"), answers("store"));
+}
+
 TEST_F(Search, ClearRefusals) {
   fs::create_directories(folder_ / "model");
   fs::copy(kModelFile, folder_ / "model/model.safetensors");
@@ -212,8 +257,7 @@ TEST_F(Search, ClearRefusals) {
                                  " --set heads=4 -q -o " + at("store") + " " + kObjectives);
   ASSERT_EQ(made.status, 0) << made.err;
   ASSERT_EQ(run_fungi("index " + at("store") + " -o " + at("index")).status, 0);
-  const std::string image =
-      " --image " + fs::directory_iterator(folder_ / "pictures/test/bag")->path().string();
+  const std::string image = " --image " + files_in(folder_ / "pictures/test/bag")[0].string();
   for (const std::string target : {"store", "index"}) {
     const std::string command = "search " + at(target);
     expect_refusal(command, "--image or --row", 2);
