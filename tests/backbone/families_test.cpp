@@ -100,6 +100,7 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
   BackboneOptions options{.isa = isa, .precision = Precision::f32};
   options.stated_facts = family.stated_facts();
   options.tokens = !family.token_seed.empty();
+  ASSERT_EQ(family.facts.at("layers").size(), 4u);
   for (const auto& layer : family.facts.at("layers")) {
     options.layer = layer.get<std::string>();
     const Backbone backbone = Backbone::open(family.checkpoint(), options, pool);
@@ -168,6 +169,8 @@ TEST_P(Families, AllTokens) {
   EXPECT_LT(golden::relative_error(out.data(), embedding.values.data(), embedding.values.size()),
             2e-5);
 }
+
+TEST(GoldenFamilies, NoneIsLost) { EXPECT_GE(golden::backbones().size(), 65u); }
 
 INSTANTIATE_TEST_SUITE_P(, Families,
                          testing::Combine(testing::ValuesIn(golden::backbones()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Position tables: the printed rows of SPEC 7.4 for the families' own bicubic (kernel D), and what
-// every kind of resize has in common.
+// Position tables: the printed rows of SPEC 7.4 for the families' own bicubic (kernel D), what
+// every kind of resize has in common, and T5's buckets.
 #include "fungi/backbone/position.h"
 
 #include <gtest/gtest.h>
@@ -33,6 +33,17 @@ TEST(Positions, KernelDPrintsTheDigits) {
               {-0.05227063, 0.05765768, 0.24949646, 0.49574658}, {0.13918079, 0.26640173});
   expect_ends(resized_sine(37, 16, PositionResize::bicubic_offset),
               {0.27917462, 0.99485250, 0.48123271, -0.59310073}, {-0.63383929, -0.95394657});
+}
+
+// SPEC 7.5.
+TEST(Positions, RelativeBucketsAsPrinted) {
+  for (const auto& [offset, bucket] : std::initializer_list<std::pair<long, size_t>>{
+           {-128, 15}, {-64, 14}, {-46, 13}, {-32, 12}, {-23, 11}, {-16, 10}, {-12, 9},
+           {-11, 8},   {-8, 8},   {-7, 7},   {-1, 1},   {0, 0},    {1, 17},   {7, 23},
+           {8, 24},    {12, 25},  {16, 26},  {23, 27},  {32, 28},  {64, 30},  {128, 31}})
+    EXPECT_EQ(relative_bucket(offset, 32, 128), bucket) << offset;
+  EXPECT_EQ(relative_bucket(-5000, 32, 128), 15u) << "all that is far shares the last one";
+  EXPECT_EQ(relative_bucket(5000, 32, 128), 31u);
 }
 
 TEST(Positions, EveryResizeKeepsAConstant) {

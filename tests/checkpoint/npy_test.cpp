@@ -21,6 +21,7 @@ using nlohmann::json;
 
 TEST(Npy, ReadsWhatNumpyWrote) {
   const json arrays = json::parse(read_file(golden("arrays.json")));
+  ASSERT_EQ(arrays.size(), 20u);
   for (const auto& [name, facts] : arrays.items()) {
     SCOPED_TRACE(name);
     const NpyFile file = NpyFile::open(golden(name + ".npy"));

@@ -9,7 +9,10 @@
 #include <numeric>
 
 #include "fungi/base/random.h"
+#include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/lbfgs.h"
+#include "fungi/evaluate/metrics.h"
+#include "fungi/feature/pca.h"
 #include "tests/evaluate/golden.h"
 #include "tests/support/errors.h"
 
@@ -55,6 +58,7 @@ TEST(SoftmaxRegression, reaches_the_optimum) {
   const Matrix<float> rows = golden_matrix("logistic_rows");
   const std::vector<int64_t> labels = integers(golden["labels"]);
   SoftmaxRegression problem(rows, labels, pool);
+  ASSERT_EQ(golden["cases"].size(), 4u);
   for (const auto& item : golden["cases"]) {
     const double best = item["objective"].get<double>();
     const SoftmaxModel model = problem.fit({.lambda = item["lambda"].get<double>()});
@@ -194,6 +198,67 @@ TEST(LinearProbe, follows_the_protocol) {
   EXPECT_THROW(linear_probe(a, {}, c, {.shots = 200}, pool), Error);
   EXPECT_THROW(linear_probe(a, {}, {validation.view().slice(0, 3), validation_labels}, {}, pool),
                Error);
+}
+
+// Nine rows of a class at 0 degrees for each of another at 40. A large penalty leaves little more
+// than the sums of the classes, and the larger sum wins everywhere; a small one tells them apart.
+TEST(LinearProbe, takes_the_best_penalty_wherever_it_stands) {
+  Pool pool(2);
+  Matrix<float> rows(100, 2);
+  std::vector<int64_t> labels;
+  for (size_t i = 0; i < 100; ++i) {
+    labels.push_back(i % 10 == 3);
+    const double angle = (i % 10 == 3 ? 40 : 0) + 0.1 * double(i) - 5;
+    rows(i, 0) = float(std::cos(angle * M_PI / 180)),
+            rows(i, 1) = float(std::sin(angle * M_PI / 180));
+  }
+  const LabelledRows all{rows, labels};
+  for (const std::optional<LabelledRows>& validation : {std::optional<LabelledRows>(), {all}})
+    for (const size_t best : {0u, 1u}) {
+      std::vector<double> lambdas{100, 100};
+      lambdas[best] = 1e-3;
+      const LinearProbeScore score =
+          linear_probe(all, validation, all, {.lambdas = lambdas, .pca = 0}, pool);
+      EXPECT_GT(score.validation[best], score.validation[1 - best]);
+      EXPECT_EQ(score.lambda, 1e-3);
+      EXPECT_EQ(score.model.lambda, 1e-3);
+      EXPECT_EQ(score.accuracy, 1) << "its model, not the last one";
+    }
+}
+
+TEST(LinearProbe, fits_pca_choice_and_last_model_on_the_rows_of_the_protocol) {
+  Pool pool(2);
+  std::vector<int64_t> labels, test_labels;
+  const Matrix<float> train = classes_in_space(200, 40, 5, 10, labels),
+                      test = classes_in_space(100, 40, 5, 11, test_labels);
+  const SoftmaxOptions solver{.lambda = 1e-2, .tolerance = 1e-9};
+  const Split split = stratified_fraction(labels, 0.8, 7);
+  for (const size_t shots : {0u, 6u}) {
+    const LinearProbeScore score = linear_probe(
+        {train, labels}, {}, {test, test_labels},
+        {.lambdas = {1e-2}, .pca = 12, .shots = shots, .seed = 7, .tolerance = 1e-9}, pool);
+    std::vector<size_t> fitted = split.first;
+    if (shots) {
+      fitted.clear();
+      for (const size_t i : first_per_class(gather(labels, split.first), shots))
+        fitted.push_back(split.first[i]);
+    }
+    const Pca pca = Pca::fit(gather(train, fitted), 12, pool);
+    const Matrix<float> few = pca.transform(gather(train, fitted), pool),
+                        chooser = pca.transform(gather(train, split.second), pool),
+                        all = pca.transform(train, pool);
+    const std::vector<int64_t> few_labels = gather(labels, fitted);
+    const SoftmaxModel chosen = SoftmaxRegression(few, few_labels, pool).fit(solver),
+                       last = shots ? SoftmaxRegression(few, few_labels, pool).fit(solver)
+                                    : SoftmaxRegression(all, labels, pool).fit(solver);
+    EXPECT_EQ(score.validation[0],
+              top1_accuracy(predict(chosen, chooser, pool), gather(labels, split.second)));
+    EXPECT_EQ(score.predicted, predict(last, pca.transform(test, pool), pool));
+    EXPECT_TRUE(score.model.converged);
+    ASSERT_EQ(score.model.weights.cols(), 12u);
+    for (size_t i = 0; i < 5 * 12; ++i)
+      EXPECT_NEAR(score.model.weights.data()[i], last.weights.data()[i], 1e-3) << shots;
+  }
 }
 
 TEST(LinearProbe, names_the_side_and_the_row_that_is_not_finite) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "fungi/base/random.h"
 #include "fungi/evaluate/ground_truth.h"
@@ -16,6 +17,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/folder.h"
 #include "tests/support/ranking.h"
+#include "tests/support/true_key.h"
 
 namespace fungi {
 namespace {
@@ -153,6 +155,37 @@ TEST(Retrieval, refuses_bad_input) {
   const FillKeys none = [](size_t, View<double>) {};
   EXPECT_THROW(evaluate_retrieval(0, 1, none, std::vector<Relevance>(1), {}, pool), Error);
   EXPECT_THROW(evaluate_retrieval(3, 1, none, std::vector<Relevance>(2), {}, pool), Error);
+}
+
+TEST(Retrieval, ranks_by_the_metric_asked_for) {
+  Pool pool(2);
+  const size_t n = 80, width = 6;
+  const RandomStream random(5, "retrieval");
+  Matrix<float> rows(n, width), queries(10, width);
+  for (size_t i = 0; i < n; ++i)  // of all lengths: rows of one length have one order
+    for (size_t c = 0; c < width; ++c)
+      rows(i, c) = float(double(1 + i % 5) * random.normal(i * width + c));
+  for (size_t i = 0; i < 10 * width; ++i) queries.data()[i] = float(random.normal(10000 + i));
+  std::vector<Relevance> relevance(10);
+  for (uint32_t q = 0; q < 10; ++q) relevance[q] = {{q, q + 20, q + 41}, {q + 60}};
+  std::set<double> maps;
+  for (Metric metric : {Metric::inner_product, Metric::cosine, Metric::euclidean}) {
+    const RetrievalScore score =
+        evaluate_retrieval(rows, queries, relevance, {.metric = metric}, pool);
+    maps.insert(score.map);
+    for (size_t q = 0; q < 10; ++q) {
+      std::vector<std::pair<long double, uint32_t>> order;
+      for (uint32_t j = 0; j < n; ++j)
+        order.emplace_back(test::true_key(metric, width, queries.row(q), rows.row(j)), j);
+      std::sort(order.begin(), order.end());
+      std::vector<uint32_t> ranking;
+      for (const auto& [key, row] : order) ranking.push_back(row);
+      EXPECT_NEAR(score.by_query[q]->average_precision,
+                  score_ranks(test::ranks_in(ranking, relevance[q]), {1}).average_precision, 1e-14)
+          << to_string(metric) << q;
+    }
+  }
+  EXPECT_EQ(maps.size(), 3u);
 }
 
 TEST(Retrieval, keys_do_not_depend_on_blocks) {  // more rows than are compared at once

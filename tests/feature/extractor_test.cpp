@@ -66,6 +66,35 @@ TEST(Extractor, SameBytesForAnyBatchAndThreads) {
       EXPECT_TRUE(same(results[0].blocks[b], results[other].blocks[b])) << "block " << b;
 }
 
+TEST(Extractor, TheSeedDecidesAboutAllButTheEmbedding) {
+  Pool pool(2);
+  const Pictures data(6);
+  StoreRows rows[2];
+  std::vector<NamedMatrix> states[2];
+  for (const size_t run : {0, 1}) {
+    ExtractorOptions o = all_objectives();
+    o.objectives.push_back("ibot:width=16,local_crops=1");
+    o.seed = 1 + run;
+    const Backbone backbone = Backbone::assemble(
+        tiny(), RandomTensors(1),
+        backbone_for(o.objectives, o.preset, {.precision = Precision::f32}), pool);
+    Extractor extractor(backbone, std::move(o), pool);
+    extractor.fit(data);
+    states[run] = extractor.state();
+    rows[run] = extractor.extract(data, range(6));
+  }
+  ASSERT_EQ(rows[0].blocks.size(), 6u);
+  EXPECT_TRUE(same(rows[0].blocks[0], rows[1].blocks[0]));
+  for (size_t b = 1; b < 6; ++b)
+    for (size_t i = 0; i < 6; ++i)
+      EXPECT_FALSE(std::equal(rows[0].blocks[b].row(i), rows[0].blocks[b].row(i) + 20,
+                              rows[1].blocks[b].row(i)))
+          << "block " << b << ", sample " << i;
+  ASSERT_EQ(states[0].size(), 19u);  // 9 weights and 8 biases of heads, negatives, prototypes
+  for (size_t i = 0; i < 19; ++i)
+    EXPECT_FALSE(same(states[0][i].values, states[1][i].values)) << states[0][i].name;
+}
+
 TEST(Extractor, StateCarriesARunOver) {
   Pool pool(2);
   const Pictures train(6), test(4);

@@ -179,20 +179,43 @@ TEST(OwnObjectives, SupportIsNeverPassedOver) {
   }
 }
 
-TEST(ExtractorNotes, AnAssumedNumberOfHeadsIsSaid) {
+std::string notes(const StatedFacts& facts,
+                  const test::TinyCheckpoint& checkpoint = test::tiny_vit(3, false, 16, 64)) {
   Pool pool(1);
   const test::TemporaryFolder folder;
-  const auto notes = [&](const StatedFacts& facts, const test::TinyCheckpoint& checkpoint =
-                                                       test::tiny_vit(3, false, 16, 64)) {
-    const Backbone backbone = Backbone::open(
-        checkpoint.write(folder), {.precision = Precision::f32, .stated_facts = facts}, pool);
-    std::string all;
-    for (const std::string& note : Extractor(backbone, {}, pool).notes()) all += note + "\n";
-    return all;
-  };
+  const Backbone backbone = Backbone::open(
+      checkpoint.write(folder), {.precision = Precision::f32, .stated_facts = facts}, pool);
+  std::string all;
+  for (const std::string& note : Extractor(backbone, {}, pool).notes()) all += note + "\n";
+  return all;
+}
+
+TEST(ExtractorNotes, AnAssumedNumberOfHeadsIsSaid) {
   EXPECT_NE(notes({}).find("heads, so 1 of 64 are assumed"), std::string::npos) << notes({});
   EXPECT_EQ(notes({{"heads", "4"}}).find("heads"), std::string::npos);
   EXPECT_EQ(notes({}, test::tiny_timm()).find("heads"), std::string::npos) << "as usual";
+}
+
+TEST(ExtractorNotes, AnAssumedEvaluationTransformIsSaid) {
+  const std::string said = "nothing in the checkpoint tells its evaluation transform (";
+  const StatedFacts part{{"mean", "0.5"}, {"std", "0.5"}, {"interpolation", "bilinear"}};
+  StatedFacts whole = part;
+  whole["resize"] = "18";
+  for (const test::TinyCheckpoint& checkpoint :
+       {test::tiny_timm(), test::tiny_vit(3, false, 16, 64)}) {
+    const std::string none = notes({}, checkpoint), some = notes(part, checkpoint);
+    EXPECT_NE(none.find(said), std::string::npos) << none;
+    EXPECT_NE(none.find("state mean, std, resize and interpolation"), std::string::npos) << none;
+    EXPECT_EQ(none.find("stated)"), std::string::npos) << none;
+    EXPECT_NE(some.find(said), std::string::npos) << some;
+    EXPECT_NE(some.find("in part stated)"), std::string::npos) << some;
+    EXPECT_EQ(notes(whole, checkpoint).find(said), std::string::npos);
+  }
+  test::TinyCheckpoint timm = test::tiny_timm(), huggingface = test::tiny_vit(3, false, 16, 64);
+  timm.config = {{"architecture", "vit_tiny_patch4_16"}, {"pretrained_cfg", {{"crop_pct", 0.9}}}};
+  huggingface.image_processor = {{"image_mean", {0.5, 0.5, 0.5}}, {"image_std", {0.5, 0.5, 0.5}}};
+  for (const test::TinyCheckpoint& checkpoint : {timm, huggingface})
+    EXPECT_EQ(notes({}, checkpoint).find(said), std::string::npos) << notes({}, checkpoint);
 }
 
 }  // namespace

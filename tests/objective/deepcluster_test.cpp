@@ -47,31 +47,40 @@ TEST(DeepCluster, SpecificationVector) {
                           2e-6);
 }
 
-TEST(DeepCluster, EmbeddingGradientMatchesTheComplexStep) {
+void expect_complex_step(size_t assignment_crops, double tau) {
   DeepClusterParameters parameters;
   parameters.width = 11;
+  parameters.assignment_crops = assignment_crops;
+  parameters.temperature = tau;
   DeepCluster objective(parameters, 19, 4);
   const Rows<double> head = random_rows(11, 19, 1), flat = random_rows(3 * 9, 11, 2, 0.3);
   objective.restore(state_of(head, flat));
-  const Rows<double> e = random_rows(10, 19, 3);
+  const size_t views = 8 + assignment_crops;
+  const Rows<double> e = random_rows(views, 19, 3);
   std::vector<Rows<double>> sets;
   std::vector<size_t> assigned;
   Rows<double> unit_head;
   for (const auto& row : head) unit_head.push_back(unit(row));
   for (size_t h = 0; h < 3; ++h) {
     sets.emplace_back(flat.begin() + h * 9, flat.begin() + (h + 1) * 9);
-    const std::vector<double> scores = affine(sets[h], {}, affine(unit_head, {}, e[8 + h % 2]));
+    const std::vector<double> scores =
+        affine(sets[h], {}, affine(unit_head, {}, e[8 + h % assignment_crops]));
     assigned.push_back(std::max_element(scores.begin(), scores.end()) - scores.begin());
   }
   const auto loss_of = [&](const auto& x) {
     const std::decay_t<decltype(x)> crops(x.begin(), x.begin() + 8);
-    return deepcluster(crops, head, sets, assigned, 0.1);
+    return deepcluster(crops, head, sets, assigned, tau);
   };
   const Matrix<float> embeddings = matrix_of<float>(e);
-  Matrix<float> g(10, 19);
+  Matrix<float> g(views, 19);
   const double loss = objective.loss_and_gradient({embeddings, {}, nullptr}, {g, {}});
   EXPECT_NEAR(loss, loss_of(e), 1e-5 * loss);
   expect_rows_near<float>(g, gradient(e, [&](const Rows<Complex>& x) { return loss_of(x); }), 1e-5);
+}
+
+TEST(DeepCluster, EmbeddingGradientMatchesTheComplexStep) {
+  for (const auto& [assignment_crops, tau] : {std::pair(size_t{2}, 0.1), {3, 0.3}, {1, 0.1}})
+    expect_complex_step(assignment_crops, tau);
 }
 
 // Written once more, plainly and in f64.
@@ -172,6 +181,12 @@ TEST(DeepCluster, EachSetStartsFromSamplesOfItsOwnAndItsCrop) {
   EXPECT_NE(samples[0], samples[1]);
   EXPECT_NE(samples[0], samples[2]);
   EXPECT_NE(samples[1], samples[2]);
+
+  DeepCluster of_another_seed(parameters, 10, 5);
+  of_another_seed.prepare(kept, 2, pool);
+  const std::vector<NamedMatrix> others = of_another_seed.state();
+  EXPECT_FALSE(std::equal(prototypes.data(), prototypes.data() + 15 * 6,
+                          state_named(others, "prototypes").data()));
 }
 
 }  // namespace

@@ -24,24 +24,32 @@ TEST(Dino, SpecificationVector) {
 
 TEST(Dino, LatentGradientMatchesTheComplexStep) {
   const Rows<double> student = random_rows(5, 40, 1, 0.3), teacher = random_rows(2, 40, 2, 0.3);
-  for (const bool skip : {false, true}) {
-    Matrix<double> g(5, 40);
-    const double loss =
-        dino_loss(matrix_of<double>(student), matrix_of<double>(teacher), 0.1, 0.07, skip, g);
-    EXPECT_NEAR(loss, dino(student, teacher, 0.1, 0.07, skip), 1e-11 * loss);
-    expect_rows_near<double>(
-        g,
-        gradient(student,
-                 [&](const Rows<Complex>& x) { return dino(x, teacher, 0.1, 0.07, skip); }),
-        1e-10);
-  }
+  for (const auto& [tau_s, tau_t] : {std::pair(0.1, 0.07), {0.2, 0.05}})
+    for (const bool skip : {false, true}) {
+      Matrix<double> g(5, 40);
+      const double loss =
+          dino_loss(matrix_of<double>(student), matrix_of<double>(teacher), tau_s, tau_t, skip, g);
+      const auto loss_of = [&, s = tau_s, t = tau_t](const auto& x) {
+        return dino(x, teacher, s, t, skip);
+      };
+      EXPECT_NEAR(loss, loss_of(student), 1e-11 * loss);
+      expect_rows_near<double>(
+          g, gradient(student, [&](const Rows<Complex>& x) { return loss_of(x); }), 1e-10);
+    }
 }
 
 TEST(Dino, EmbeddingGradientMatchesTheComplexStep) {
-  DinoParameters parameters;
-  parameters.width = 30;
-  parameters.local_crops = 3;
-  for (const bool skip : {false, true}) {
+  struct Case {
+    size_t global_crops;
+    double tau_s, tau_t;
+    bool skip;
+  };
+  for (const auto& [global_crops, tau_s, tau_t, skip] :
+       {Case{2, 0.1, 0.07, false}, {2, 0.1, 0.07, true}, {3, 0.2, 0.05, false}}) {
+    DinoParameters parameters;
+    parameters.width = 30;
+    parameters.global_crops = global_crops, parameters.local_crops = 5 - global_crops;
+    parameters.student_temperature = tau_s, parameters.teacher_temperature = tau_t;
     parameters.skip_same_view = skip;
     const Dino objective(parameters, 18, 5);
     const std::vector<NamedMatrix> state = objective.state();
@@ -50,11 +58,12 @@ TEST(Dino, EmbeddingGradientMatchesTheComplexStep) {
                        wt = rows_of(state_named(state, "teacher.weight")),
                        ct = rows_of(state_named(state, "teacher.bias"));
     const Rows<double> e = random_rows(5, 18, 11, 3);
-    const Rows<double> teacher = {affine(wt, ct[0], unit(e[0])), affine(wt, ct[0], unit(e[1]))};
-    const auto loss_of = [&](const auto& x) {
+    Rows<double> teacher;
+    for (size_t g = 0; g < global_crops; ++g) teacher.push_back(affine(wt, ct[0], unit(e[g])));
+    const auto loss_of = [&, s = tau_s, t = tau_t, without_same = skip](const auto& x) {
       auto student = x;
       for (auto& row : student) row = affine(ws, cs[0], unit(row));
-      return dino(student, teacher, 0.1, 0.07, skip);
+      return dino(student, teacher, s, t, without_same);
     };
     const Matrix<float> embeddings = matrix_of<float>(e);
     Matrix<float> g(5, 18);
@@ -64,6 +73,9 @@ TEST(Dino, EmbeddingGradientMatchesTheComplexStep) {
                             1e-5);
   }
 }
+
+// With one head for both every crop agrees with itself, and the loss says little.
+TEST(Dino, TheTeacherHasAHeadOfItsOwn) { expect_all_differ(Dino(DinoParameters{}, 8, 1).state()); }
 
 TEST(Dino, StudentAndTeacherHeadsMustAgree) {
   Dino objective(DinoParameters{}, 8, 1);

@@ -27,10 +27,11 @@ ObjectiveContext context(Preset preset = Preset::native) {
 }
 
 // "simclr:temperature=0.07,negatives=256": every parameter, in the form that make_objective()
-// reads.
-std::string specification(const Objective& objective) {
+// reads. `changed`: one of them with another value.
+std::string specification(const Objective& objective, const Parameter& changed = {}) {
   std::string text;
-  for (const auto& [name, value] : objective.parameters()) {
+  for (const Parameter& own : objective.parameters()) {
+    const auto& [name, value] = own.name == changed.name ? changed : own;
     text += fmt::format("{}{}=", text.empty() ? ":" : ",", name);
     std::visit([&](const auto& v) { text += fmt::format("{}", v); }, value);
   }
@@ -85,6 +86,74 @@ TEST(Factory, TheDenominatorFollowsATemperatureGivenAlone) {
   EXPECT_EQ(number(*make_objective("simclr:temperature=0.2", context(Preset::lib)),
                    "denominator_temperature"),
             1);
+}
+
+// All that is seen of an objective from outside: what it asks for, what it keeps, what it computes
+// from the same numbers with the same heads.
+std::vector<double> behaviour(const std::string& text) {
+  constexpr size_t kTokens = 3, kPatchViews = 6, kSupport = 20;
+  const auto objective = make_objective(text, context());
+  std::vector<double> all;
+  const auto add_request = [&](const ViewRequest& r) {
+    const ViewPlan& p = r.plan;
+    all.insert(all.end(),
+               {double(p.kind), double(p.global_crops), double(p.local_crops),
+                double(p.patch_count), double(p.stride_scale), double(r.gradient),
+                double(r.masked_views), r.mask_ratio, double(r.statistics), double(r.squash)});
+  };
+  size_t views = 0;
+  for (const ViewRequest& r : objective->views()) {
+    add_request(r);
+    views += r.plan.kind == ViewPlan::Kind::evaluation ? 1
+             : r.plan.kind == ViewPlan::Kind::patches  ? kPatchViews
+                                                       : r.plan.global_crops + r.plan.local_crops;
+  }
+  if (const Support support = objective->support(); support.samples > 0) {
+    all.push_back(double(support.samples));
+    add_request(support.views);
+    const size_t per_sample = support.views.plan.global_crops;
+    Matrix<float> kept(kSupport * per_sample, objective->support_width(16));
+    objective->reduce_support(
+        reference::matrix_of<float>(reference::random_rows(kept.rows(), 16, 1)), kept);
+    Pool pool(1);
+    objective->prepare(kept, per_sample, pool);
+  }
+  const auto add_values = [&](const Matrix<float>& m) {
+    all.insert(all.end(), {double(m.rows()), double(m.cols())});
+    all.insert(all.end(), m.data(), m.data() + m.rows() * m.cols());
+  };
+  for (const NamedMatrix& m : objective->state()) add_values(m.values);
+  const Matrix<float> e = reference::matrix_of<float>(reference::random_rows(views, 16, 2)),
+                      tokens = reference::matrix_of<float>(
+                          reference::random_rows(views * kTokens, 12, 3));
+  const std::vector<uint8_t> masked(views * kTokens, 1);
+  Matrix<float> g(views, 16), d_tokens(views * kTokens, 12);
+  all.push_back(objective->loss_and_gradient({e, tokens, masked.data()}, {g, d_tokens}));
+  add_values(g);
+  return all;
+}
+
+// Another value that is as good.
+Parameter another(const Parameter& parameter) {
+  const auto& [name, value] = parameter;
+  if (const double* number = std::get_if<double>(&value))
+    return {name, name == "patch_count" ? 9 : 2 * *number};
+  if (name == "direction") return {name, std::string("model_first")};
+  return {name, std::string(name == "statistics" ? "imagenet" : "true")};
+}
+
+TEST(Factory, EveryParameterHasAnEffect) {
+  for (const char* base :
+       {"kl:width=8", "dino:width=8,local_crops=3", "simclr:width=8,negatives=3",
+        "deepcluster:width=8,prototypes=4,iterations=1", "ibot:width=8,local_crops=2"}) {
+    const auto objective = make_objective(base, context());
+    const std::vector<double> usual = behaviour(specification(*objective));
+    EXPECT_EQ(behaviour(base), usual) << "nothing else may make a difference";
+    for (const Parameter& parameter : objective->parameters()) {
+      const std::string changed = specification(*objective, another(parameter));
+      EXPECT_TRUE(behaviour(changed) != usual) << changed;  // without thousands of numbers
+    }
+  }
 }
 
 TEST(Presets, DifferWhereTheReferencesDo) {

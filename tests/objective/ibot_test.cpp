@@ -9,11 +9,13 @@ namespace {
 
 using namespace reference;
 
-TEST(Ibot, GradientsMatchTheComplexStep) {
-  constexpr size_t d = 14, w = 10, t = 5, students = 4, views = 6;
+void expect_complex_step(size_t global_crops, double tau_s, double tau_t) {
+  constexpr size_t d = 14, w = 10, t = 5, students = 4;
+  const size_t views = students + global_crops;
   IbotParameters parameters;
   parameters.width = 12;
-  parameters.local_crops = 2;
+  parameters.global_crops = global_crops, parameters.local_crops = students - global_crops;
+  parameters.student_temperature = tau_s, parameters.teacher_temperature = tau_t;
   parameters.patch_weight = 0.7;
   const Ibot objective(parameters, d, w, 3);
   const std::vector<NamedMatrix> state = objective.state();
@@ -23,23 +25,24 @@ TEST(Ibot, GradientsMatchTheComplexStep) {
   };
   const Rows<double> pooled = random_rows(views, d, 1), tokens = random_rows(views * t, w, 2);
   std::vector<uint8_t> masked(views * t, 0);
-  masked[1] = masked[3] = masked[5] = 1;
-  masked[2 * t] = 1;  // in a local crop: not an error, not part of the loss
+  const std::vector<size_t> hidden = {1, 3, 5, (global_crops - 1) * t + 4};
+  for (const size_t i : hidden) masked[i] = 1;
+  masked[global_crops * t] = 1;  // in a local crop: not an error, not part of the loss
 
   const auto dino_of = [&](const auto& x) {
     std::decay_t<decltype(x)> student;
     Rows<double> teacher;
     for (size_t v = 0; v < students; ++v) student.push_back(head("student", x[v]));
     for (size_t v = students; v < views; ++v) teacher.push_back(head("teacher", pooled[v]));
-    return dino(student, teacher, 0.1, 0.07, false);
+    return dino(student, teacher, tau_s, tau_t, false);
   };
   const auto patch_of = [&](const auto& x) {
     std::decay_t<decltype(x[0][0])> loss = 0;
-    for (const size_t i : {1, 3, 5}) {
+    for (const size_t i : hidden) {
       std::decay_t<decltype(x)> student = {head("patch_student", x[i])};
-      loss += dino(student, {head("patch_teacher", tokens[students * t + i])}, 0.1, 0.07, false);
+      loss += dino(student, {head("patch_teacher", tokens[students * t + i])}, tau_s, tau_t, false);
     }
-    return loss * 0.7 / 3.0;
+    return loss * 0.7 / 4.0;
   };
 
   const Matrix<float> p = matrix_of<float>(pooled), k = matrix_of<float>(tokens);
@@ -51,6 +54,14 @@ TEST(Ibot, GradientsMatchTheComplexStep) {
   expect_rows_near<float>(
       d_tokens, gradient(tokens, [&](const Rows<Complex>& x) { return patch_of(x); }), 1e-5);
 }
+
+TEST(Ibot, GradientsMatchTheComplexStep) {
+  for (const auto& [global_crops, tau_s, tau_t] :
+       {std::tuple(size_t{2}, 0.1, 0.07), {3, 0.2, 0.05}})
+    expect_complex_step(global_crops, tau_s, tau_t);
+}
+
+TEST(Ibot, EveryHeadIsOneOfItsOwn) { expect_all_differ(Ibot(IbotParameters{}, 8, 8, 1).state()); }
 
 TEST(Ibot, TheTeacherSeesTheSameCropsWhole) {
   const std::vector<ViewRequest> views = Ibot(IbotParameters{}, 8, 8, 1).views();

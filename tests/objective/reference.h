@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -183,6 +184,16 @@ inline const Matrix<float>& state_named(const std::vector<NamedMatrix>& state,
   for (const NamedMatrix& matrix : state)
     if (matrix.name == name) return matrix.values;
   throw std::runtime_error("no state " + name);
+}
+
+// Heads that were drawn apart: no two arrays begin alike.
+inline void expect_all_differ(const std::vector<NamedMatrix>& state) {
+  for (const NamedMatrix& x : state)
+    for (const NamedMatrix& y : state) {
+      if (&x == &y) continue;
+      EXPECT_FALSE(std::equal(x.values.data(), x.values.data() + 4, y.values.data()))
+          << x.name << " and " << y.name;
+    }
 }
 
 // |found - expected| within `relative` of the largest expected entry.

@@ -50,8 +50,8 @@ TEST(Simclr, EmbeddingGradientMatchesTheComplexStep) {
   SimclrParameters parameters;
   parameters.width = 13;
   parameters.negatives = 7;
-  for (const double tau_d : {0.07, 1.0}) {
-    parameters.denominator_temperature = tau_d;
+  for (const auto& [tau, tau_d] : {std::pair(0.07, 0.07), {0.07, 1.0}, {0.2, 0.3}}) {
+    parameters.temperature = tau, parameters.denominator_temperature = tau_d;
     Simclr objective(parameters, 20, 3);
     EXPECT_FALSE(objective.ready());
     const Rows<double> support = random_rows(7 * 4, 20, 5);
@@ -67,10 +67,10 @@ TEST(Simclr, EmbeddingGradientMatchesTheComplexStep) {
     Rows<double> negatives;
     for (const auto& row : support) negatives.push_back(affine(w, c[0], row));
     const Rows<double> e = random_rows(6, 20, 8);
-    const auto loss_of = [&](const auto& x) {
+    const auto loss_of = [&, t = tau, t_d = tau_d](const auto& x) {
       auto latents = x;
       for (auto& row : latents) row = affine(w, c[0], row);
-      return simclr(latents, negatives, 0.07, tau_d);
+      return simclr(latents, negatives, t, t_d);
     };
     const Matrix<float> embeddings = matrix_of<float>(e);
     Matrix<float> g(6, 20);

@@ -12,6 +12,9 @@
 #include <regex>
 #include <set>
 
+#include "fungi/base/random.h"
+#include "fungi/evaluate/cka.h"
+#include "fungi/feature/pca.h"
 #include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
 #include "fungi/report/neighbours.h"
@@ -218,7 +221,7 @@ TEST(Report, IsOneSelfContainedPage) {
   // A picture that has gone costs its place alone, with a note on the page, too.
   const std::string fewer = (folder / "fewer").string();
   std::filesystem::copy(data, fewer, std::filesystem::copy_options::recursive);
-  const std::string gone = Store::open(test).ids()[0];
+  const std::string gone = Store::open(test).load().ids[0];
   ASSERT_TRUE(std::filesystem::remove(fewer + "/" + gone));
   const auto missing =
       test::run_fungi("report " + train + " " + test + " -k 3 -o " + streamed +
@@ -281,6 +284,86 @@ TEST(Report, SectionsThatCannotBeAreLeftOut) {
   EXPECT_NO_THROW(page("good", 12));
   EXPECT_THROW(page("good", 13), Error);
   EXPECT_THROW(page("good", 0), Error);
+}
+
+std::vector<float> at_angle(double degrees) {
+  return {float(std::cos(degrees * M_PI / 180)), float(std::sin(degrees * M_PI / 180))};
+}
+
+// Every vote is known. Two classes, around 0 and 90 degrees; the first training row of each lies.
+// The embeddings of test rows lean by one degree to what they vote for, kl points at it: beside kl
+// the embedding has no say.
+struct KnownVotes {
+  KnownVotes() {
+    const std::vector<std::string> names{"embedding", "kl"}, classes{"ant", "bee"};
+    std::vector<test::MadeRow> train, test;
+    for (const auto& [label, angle] : {std::pair(0, 90), {1, 0}, {0, 10}, {1, 80}})
+      train.push_back({std::to_string(train.size()), label, {at_angle(angle), at_angle(angle)}});
+    struct Vote {
+      int64_t label, embedding, kl;
+    };
+    for (const Vote& v : {Vote{0, 0, 0}, {0, 1, 0}, {0, 1, 0}, {0, 1, 1}, {1, 1, 1}, {1, 1, 0}})
+      test.push_back({std::to_string(test.size()),
+                      v.label,
+                      {at_angle(v.embedding ? 46 : 44), at_angle(v.kl ? 90 : 0)}});
+    test::write_made_store(folder / "train", train, classes, names);
+    test::write_made_store(folder / "test", test, classes, names);
+  }
+  const test::TemporaryFolder folder;
+};
+
+TEST(Report, TablesAndChartsHaveTheNumbersOfTheVotes) {
+  const KnownVotes known;
+  Pool pool(2);
+  const Store train = Store::open(known.folder / "train"),
+              test = Store::open(known.folder / "test");
+  const std::string page = make_report(train, test, nullptr, nullptr, {.k = 1}, pool);
+  const auto expect = [&](const std::string& part) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  };
+  expect("<strong>50.00 %</strong><span>embedding</span>");
+  expect("<strong>66.67 %</strong><span>embedding+<wbr>kl</span>");
+  expect("points; 2 rows gained, 1 lost</span>");
+  // Of four ants the embedding had one right, then three; of two bees both, then one.
+  expect("<tr><th scope=row>ant</th>" + html::bar_cell(50, -50, 50, "up") +
+         "<td>+50.0</td><td>25.0</td><td>75.0</td><td>4</td></tr><tr><th scope=row>bee</th>" +
+         html::bar_cell(-50, -50, 50, "down") +
+         "<td>-50.0</td><td>100.0</td><td>50.0</td><td>2</td></tr>");
+  // One row of each class votes the wrong way round, the second puts it right. The axis ends at 30
+  // and 70.
+  expect("</svg>embedding</th><td>50.0</td><td>50.0</td></tr>");
+  expect("</svg>embedding+<wbr>kl</th><td>33.3</td><td>66.7</td></tr>");
+  expect("<path class=\"line s0\" d=\"M56.0 134.0L616.0 134.0\"/>");
+  expect("<path class=\"line s1\" d=\"M56.0 234.0L616.0 34.0\"/>");
+  // Blocks are compared on the test rows; the two of the training rows are the same.
+  const FeatureSet embedding = test.load("embedding"), kl = test.load("kl");
+  const double cka = linear_cka({embedding.features, kl.features}, pool)(0, 1);
+  EXPECT_LT(cka, 0.9);
+  expect(html::heat_table({"embedding", "kl"}, linear_cka(test, {"embedding", "kl"}, pool)));
+  expect(fmt::format("<td style=\"--v:{0:.3f}\">{0:.2f}</td></tr>", cka));
+}
+
+TEST(Evaluation, PcaIsFittedOnTheTrainingRowsAndItsRowsKeepTheirLengths) {
+  const test::TemporaryFolder folder;
+  for (const auto& [name, count] : {std::pair("train", 40), std::pair("test", 30)}) {
+    std::vector<test::MadeRow> rows;
+    for (size_t i = 0; i < size_t(count); ++i) {
+      const RandomStream random(uint64_t(count), "report rows", i);
+      std::vector<float> row;
+      for (size_t c = 0; c < 8; ++c) row.push_back(float(random.normal(c)));
+      rows.push_back({std::to_string(i), int64_t(i % 3), {row}});
+    }
+    test::write_made_store(folder / name, rows, {"x", "y", "z"});
+  }
+  Pool pool(2);
+  const Store train = Store::open(folder / "train"), test = Store::open(folder / "test");
+  const FeatureSet x = train.load(), y = test.load();
+  const Pca pca = Pca::fit(x.features, 3, pool);
+  const report::Evaluation e = report::evaluate(train, test, {.k = 3, .pca = 3}, pool);
+  EXPECT_EQ(e.full().score.votes.predicted,
+            classify(pca.transform(x.features, pool), x.labels, pca.transform(y.features, pool),
+                     y.labels, {.k = 3}, pool)
+                .votes.predicted);
 }
 
 TEST(Report, LabelsMayBeAnyNumbers) {  // and the training rows may lack some of them

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "fungi/checkpoint/npy.h"
 #include "fungi/feature/store_files.h"
@@ -284,6 +285,28 @@ TEST(FeatureIndex, RecallLeavesTheRowItselfOut) {
   EXPECT_DOUBLE_EQ(share, double(hits) / double(queries.size() * k));
   EXPECT_LT(share, 0.95) << "one list of sixty must miss some";
   EXPECT_DOUBLE_EQ(recall_of_rows(index, rows, queries, k, pool, {.probes = 60}), 1);
+}
+
+TEST(FeatureIndex, RecallIsOverSoManyRowsAtEqualDistances) {
+  const Folder folder;
+  without_failures()(folder / "store", odd_samples(600));
+  const Store store = Store::open(folder / "store");
+  Pool pool(2);
+  const FeatureIndex index =
+      FeatureIndex::build(store, {.index = {.kind = IndexKind::ivf, .lists = 40}}, pool);
+  const Matrix<float> rows = store.load().features;
+  const SearchOptions poor{.probes = 1};
+  std::set<double> shares;
+  for (const size_t sample : {7u, 250u, 600u, 10000u}) {
+    std::vector<size_t> chosen;
+    for (size_t i = 0; i < std::min<size_t>(sample, 600); ++i)
+      chosen.push_back(i * 600 / std::min<size_t>(sample, 600));
+    const double share = index.recall(5, sample, pool, poor);
+    EXPECT_EQ(share, recall_of_rows(index.index(), rows, chosen, 5, pool, poor)) << sample;
+    EXPECT_LT(share, 1);
+    shares.insert(share);
+  }
+  EXPECT_EQ(shares.size(), 3u) << "each sample has its own share, and 600 rows are all there are";
 }
 
 }  // namespace

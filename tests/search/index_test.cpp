@@ -107,6 +107,27 @@ TEST_F(IndexTest, all_lists_or_much_effort_find_everything) {
   EXPECT_GT(recall_against_exact(hnsw, rows, queries, 9, pool, {.effort = 700}), 0.999);
 }
 
+TEST_F(IndexTest, a_graph_is_as_good_as_its_links_and_efforts) {
+  Pool pool(2);
+  Matrix<float> rows(1200, 16);  // without structure: the graph has a hard time
+  const RandomStream random(8, "index efforts");
+  for (size_t i = 0; i < 1200 * 16; ++i) rows.data()[i] = float(random.normal(i));
+  const View<const float> queries = rows.view().slice(0, 60);
+  const auto graph = [&](size_t links, size_t build_effort) {
+    return Index::build(
+        rows, {.kind = IndexKind::hnsw, .links = links, .build_effort = build_effort}, pool);
+  };
+  const auto found = [&](const Index& index, size_t effort) {
+    return recall_against_exact(index, rows, queries, 10, pool, {.effort = effort});
+  };
+  const Index usual = graph(5, 100);
+  EXPECT_LT(found(usual, 10) + 0.05, found(usual, 300));
+  EXPECT_LT(found(graph(2, 100), 30) + 0.05, found(usual, 30)) << "fewer links";
+  EXPECT_LT(found(graph(5, 5), 30) + 0.05, found(usual, 30)) << "less effort in building";
+  usual.save(folder_);
+  EXPECT_EQ(NpyFile::open(folder_ / "links.npy").cols(), 1 + 2 * 5u);
+}
+
 TEST_F(IndexTest, lists_shorter_than_k_are_followed_by_others) {
   Pool pool(2);
   const Matrix<float> rows = clustered(60, 8, 6), queries = clustered(5, 8, 7);

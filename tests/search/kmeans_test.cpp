@@ -91,6 +91,24 @@ TEST(KMeans, finds_clear_clusters_and_better_with_restarts) {
   for (size_t i = 4; i < 400; ++i) EXPECT_EQ(often.assignment[i], often.assignment[i % 4]);
 }
 
+TEST(KMeans, the_seed_draws_the_start_and_restarts_draw_others) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(300, 5, 12, 7, 0.3);  // more clusters than one start finds
+  const auto run = [&](uint64_t seed, size_t restarts) {
+    return kmeans(rows, {.clusters = 12, .restarts = restarts, .seed = seed}, pool);
+  };
+  size_t better = 0;
+  std::set<double> inertias;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const KMeans once = run(seed, 1), often = run(seed, 8);
+    EXPECT_LE(often.inertia, once.inertia) << seed;
+    better += often.inertia < once.inertia;
+    inertias.insert(once.inertia);
+  }
+  EXPECT_GT(better, 0u);
+  EXPECT_GT(inertias.size(), 1u) << "other seeds, other centres";
+}
+
 TEST(KMeans, samples_large_sets_for_training) {
   Pool pool(2);
   const Matrix<float> rows = blobs(5000, 4, 3, 4, 0.5);

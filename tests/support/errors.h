@@ -21,9 +21,11 @@ std::string error_of(const Action& action) {
   return "";
 }
 
+// Every Error has a text, so that an empty `part` asks for any Error, and not for none.
 #define EXPECT_ERROR(part, ...)                                                         \
   do {                                                                                  \
     const std::string error_text = ::fungi::test::error_of([&] { __VA_ARGS__; });       \
+    EXPECT_NE(error_text, "") << "no Error was thrown";                                 \
     EXPECT_NE(error_text.find(part), std::string::npos) << "the error: " << error_text; \
   } while (false)
 
