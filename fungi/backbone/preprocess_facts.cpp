@@ -69,7 +69,7 @@ class Processor {
     if (!has(key)) return {};
     std::string kind = all_[key].is_string() ? all_[key].get<std::string>() : "";
     for (const std::string_view end : {"Fast", "Pil", "ImageProcessor", "FeatureExtractor"})
-      if (kind.ends_with(end)) kind.resize(kind.size() - end.size());
+      if (kind.ends_with(end)) kind.erase(kind.size() - end.size());
     const auto known = kProcessors.find(kind);
     if (known == kProcessors.end()) {
       std::vector<std::string> kinds;
