@@ -117,9 +117,10 @@ TEST(ExtractOptions, ARepeatedCommandTouchesNoFile) {
     if (entry.is_regular_file()) fs::last_write_time(entry.path(), long_ago), ++files;
   ASSERT_GT(files, 5u);
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "s")).status, 0);
-  for (const auto& entry : fs::recursive_directory_iterator(folder / "s"))
-    if (entry.is_regular_file())
-      EXPECT_EQ(fs::last_write_time(entry.path()), long_ago) << entry.path();
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "s")) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(fs::last_write_time(entry.path()), long_ago) << entry.path();
+  }
 }
 
 // The first signal finishes the samples at hand, the second does not wait for them. Wide heads make
