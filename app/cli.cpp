@@ -83,6 +83,16 @@ void require_finite(View<const float> values, const std::string& name, const std
              file, "mend the array: every feature would depend on it");
 }
 
+CLI::Validator positive_number() {
+  const auto check = [](const std::string& text) {
+    double value = 0;
+    return CLI::detail::lexical_cast(text, value) && !(value > 0)
+               ? "expected a positive number, found " + text
+               : std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator assignment(const char* shape) {
   const auto check = [shape](const std::string& text) {
     const size_t equals = text.find('=');

@@ -75,6 +75,8 @@ struct ProjectionArguments {
 // Error naming the place of a value that is none, in a file that a user gave.
 void require_finite(View<const float> values, const std::string& name, const std::string& file);
 
+CLI::Validator positive_number();
+
 // Of options whose value is "name=something".
 CLI::Validator assignment(const char* shape);
 

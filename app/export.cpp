@@ -20,7 +20,8 @@ std::vector<fs::path> others_of_split(const fs::path& folder, const std::string&
                                       const std::vector<fs::path>& written) {
   const std::string prefix = split.empty() ? "" : split + "-";
   std::vector<fs::path> others;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  std::error_code unseen;  // a folder that cannot be listed may be written to
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, unseen)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(prefix) && name.ends_with(".h5") &&
         name.find('-', prefix.size()) == std::string::npos &&

@@ -26,7 +26,7 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
                    "Store that chooses the penalty; default: a fifth of TRAIN");
   self->add_option("--lambda", a->probe.lambdas, "Penalties to choose from")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(positive_number());
   self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")
       ->capture_default_str();
   a->features.add_to(*self);

@@ -50,6 +50,7 @@ struct ClassRows {
   std::vector<int64_t> query_labels;  // in the numbering of the database, others after its own
   std::unordered_map<int64_t, std::vector<uint32_t>> members;
   bool same_store;
+  std::string first_stranger = {};  // name of the first class that the database lacks
 
   Relevance of(size_t query) const {
     Relevance out;
@@ -76,6 +77,10 @@ struct ClassRows {
     }
     const size_t all = query_labels.size();
     std::vector<std::string> notes;
+    if (strange == all && !first_stranger.empty())
+      fail(fmt::format("none of the queries is of a class of the database: there is no '{}' there",
+                       first_stranger),
+           "queries", "use splits of the same data set, or say what is relevant with --truth");
     if (strange)
       notes.push_back(fmt::format(
           "{} of {} queries are of {} classes without rows in the database: they are left out",
@@ -97,8 +102,10 @@ ClassRows same_class(const Store& database, const Store& queries, bool same_stor
       require_labels(*store);
   ClassRows out{align_labels(database.classes(), queries, true), {}, same_store};
   for (size_t q = 0; q < queries.rows(); ++q)
-    if (out.query_labels[q] < 0 && queries.labels()[q] >= 0)
+    if (out.query_labels[q] < 0 && queries.labels()[q] >= 0) {
       out.query_labels[q] = int64_t(database.classes().size()) + queries.labels()[q];
+      if (out.first_stranger.empty()) out.first_stranger = queries.class_name(q);
+    }
   for (size_t i = 0; i < database.rows(); ++i)
     if (database.labels()[i] >= 0) out.members[database.labels()[i]].push_back(uint32_t(i));
   return out;

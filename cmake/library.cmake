@@ -22,9 +22,9 @@ target_include_directories(fungi PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
 # Whatever processor a user compiles for: resizing, crops and sums have the bits of the references. (Tables say their own.)
 target_compile_options(fungi PRIVATE -ffp-contract=off)
 target_compile_definitions(fungi PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
-# An installed library names lapacke only: the file of this machine may lie elsewhere on another.
+# An installed library leaves it to its user's machine where lapacke is (fungi-config.cmake.in).
 target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> JPEG::JPEG PNG::PNG ZLIB::ZLIB
-  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE $<BUILD_INTERFACE:${LAPACKE_LIBRARY}> $<INSTALL_INTERFACE:lapacke>
+  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE $<BUILD_INTERFACE:${LAPACKE_LIBRARY}> $<INSTALL_INTERFACE:fungi::lapacke>
   LAPACK::LAPACK Threads::Threads)
 
 option(FUNGI_EMULATE_TILES "Compute AMX tiles by plain loops: every test as on a processor that has them (needs AVX512_BF16)" OFF)

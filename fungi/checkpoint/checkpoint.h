@@ -61,8 +61,8 @@ class Checkpoint {
   // SHA-256 of all bytes of the file, in hex; of shards, one after the other in the order of their
   // names. Computed on first call.
   std::string sha256() const;
-  // Sizes, times and numbers of those files when they were opened: a file that was changed or
-  // replaced since gives another one.
+  // Sizes and times of those files when they were opened: a file that was changed or replaced since
+  // gives another one.
   std::string stamp() const;
 
   struct Source;  // one per format

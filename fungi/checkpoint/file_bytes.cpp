@@ -39,8 +39,8 @@ std::shared_ptr<const FileBytes> FileBytes::map(const std::filesystem::path& pat
   if (start == MAP_FAILED)
     fail(fmt::format("{} bytes cannot be mapped: {}", size, reason()), name,
          "check that it lies on an ordinary file system");
-  std::string stamp = fmt::format("{} {}.{:09} {}", size, status.st_mtim.tv_sec,
-                                  status.st_mtim.tv_nsec, status.st_ino);
+  std::string stamp =
+      fmt::format("{} {}.{:09}", size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   return std::shared_ptr<const FileBytes>(
       new FileBytes(name, std::move(stamp), {static_cast<const std::byte*>(start), size}, true));
 }

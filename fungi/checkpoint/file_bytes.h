@@ -26,8 +26,8 @@ class FileBytes {
 
   const std::string& path() const noexcept { return path_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  // Size, time of the last change and number of the file when it was mapped; empty of borrowed
-  // bytes.
+  // Size and time of the last change of the file when it was mapped; empty of borrowed bytes. (Its
+  // number may change by itself where the file system is a program or on another machine.)
   const std::string& stamp() const noexcept { return stamp_; }
   // Says that `part` was read and will hardly be read again: its pages leave this process's memory
   // (a later read brings them back).

@@ -84,7 +84,8 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
     };
     std::mutex counting;
     size_t done = 0, next = 0;
-    if (progress) progress(0, wanted);
+    if (progress)  // through the pool, which refuses what a callback must not call
+      s.pool.parallel_for(1, 1, [&](size_t, size_t, unsigned) { progress(0, wanted); });
     // Each slot gets the next of the order; where that cannot be used, the one after all these.
     std::vector<size_t> place(wanted), empty(wanted);
     std::iota(empty.begin(), empty.end(), size_t{0});

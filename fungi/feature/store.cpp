@@ -20,13 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which file this is, and that nobody wrote to it: the same after a move, zeros where there is
-// none.
-using FileMark = std::array<int64_t, 5>;
+// Which file this is, and that nobody wrote to it: the same after a move.
+struct FileMark {
+  int64_t number = 0, size = -1, seconds = 0, nanoseconds = 0;  // size -1: there is none
+  bool operator==(const FileMark&) const = default;
+  bool same_but_number(FileMark other) const { return other.number = number, other == *this; }
+};
 FileMark mark_of(const fs::path& file) {
   struct stat s {};
   if (::stat(file.c_str(), &s) != 0) return {};
-  return {int64_t(s.st_dev), int64_t(s.st_ino), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec};
+  return {int64_t(s.st_ino), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec};
 }
 
 // A file that can be opened and yet is no whole array was cut or changed.
@@ -74,8 +77,19 @@ struct Store::State {
   void require_same_rows(size_t position) const {
     const std::string name = store::rows_file(manifest.shards[position].index);
     if (update && mark_of(*update / name) == marks[position]) return;  // not moved in place yet
-    if (mark_of(folder / name) != marks[position])
-      fail("the store was rewritten since it was opened", folder.string(), "open it again");
+    const FileMark now = mark_of(folder / name), &then = marks[position];
+    if (now == then || (now.same_but_number(then) && holds_same_rows(position))) return;
+    fail("the store was rewritten since it was opened", folder.string(),
+         "open it again, or repeat the command");
+  }
+
+  // Where the file system is a program or on another machine, a file's number may change by itself.
+  bool holds_same_rows(size_t position) const {
+    const auto rows = store::read_rows(folder / store::rows_file(manifest.shards[position].index));
+    const size_t first = first_row[position];
+    return rows.size() == first_row[position + 1] - first &&
+           std::equal(rows.begin(), rows.end(), ids.begin() + ptrdiff_t(first),
+                      [](const store::Row& row, const std::string& id) { return row.id == id; });
   }
 
   store::BlockFile open_block(const StoreBlock& block, size_t position) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gradients add, on one page: accuracy of combinations of blocks, per-class gains and losses,
-// CKA between blocks, a few-shot curve, neighbours side by side, a 2-D map, the settings.
+// What the gradients add, on one page: accuracy of combinations of blocks, per-class gains and
+// losses, CKA between blocks, a few-shot curve, neighbours side by side, a 2-D map, the settings.
 // Self-contained HTML.
 #pragma once
 
