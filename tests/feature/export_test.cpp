@@ -2,6 +2,7 @@
 // Exports read back: .npz by our own reader, HDF5 by the library's h5dump where it is installed.
 #include "fungi/feature/export.h"
 
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -19,18 +19,16 @@ size_t readable_shards(const Store& store, const std::string& when) {
   size_t readable = 0;
   for (size_t shard = 0; shard < store.shards(); ++shard) {
     const size_t first = store.first_row(shard), count = store.first_row(shard + 1) - first;
-    for (const auto& [block, width] : store.select("embedding+kl")) {
-      Matrix<float> rows(count, width);
-      const std::string refused = error_of([&] {
-        store.read({{block, width}}, false, first, rows);
-      });
+    for (const StoreBlock& b : store.select("embedding+kl")) {
+      Matrix<float> rows(count, b.width);
+      const std::string refused = error_of([&] { store.read({b}, false, first, rows); });
       EXPECT_TRUE(refused.empty() || refused.find(kRewritten) != std::string::npos)
           << when << ": " << refused;
       for (size_t i = 0; refused.empty() && i < count; ++i)
-        for (size_t j = 0; j < width; ++j)
-          EXPECT_EQ(rows(i, j), example_value(store.ids()[first + i], block == "kl", j))
-              << when << ": shard " << shard << " of " << block << ", " << store.ids()[first + i];
-      readable += refused.empty() && block == "kl";
+        for (size_t j = 0; j < b.width; ++j)
+          EXPECT_EQ(rows(i, j), example_value(store.ids()[first + i], b.name == "kl", j))
+              << when << ": shard " << shard << " of " << b.name << ", " << store.ids()[first + i];
+      readable += refused.empty() && b.name == "kl";
     }
   }
   return readable;

@@ -43,9 +43,10 @@ TEST(MemoryDataset, RefusesWhatDoesNotFit) {
                                              {0, 5, 0},
                                              {5, 0, 0},
                                              {half, half, 0},
-                                             {3, (SIZE_MAX / 9) + 1, 3}})
-    EXPECT_ERROR("expected width x height x 3 bytes",
-                 memory_dataset({"a"}, {Image{width, height, std::vector<uint8_t>(bytes)}}));
+                                             {3, (SIZE_MAX / 9) + 1, 3}}) {
+    const Image image{width, height, std::vector<uint8_t>(bytes)};
+    EXPECT_ERROR("expected width x height x 3 bytes", memory_dataset({"a"}, {image}));
+  }
 }
 
 }  // namespace
