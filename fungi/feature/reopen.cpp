@@ -53,17 +53,18 @@ std::string specification(const std::string& name, const json& parameters) {
   return text;
 }
 
-// The specifications of all objectives.
-std::vector<std::string> specifications(const ExtractionRecord& record, const json& settings) {
+// The specifications of all objectives of the library.
+std::vector<std::string> specifications(const ExtractionRecord& record, const json& settings,
+                                        OwnObjectives own) {
   std::vector<std::string> list;
   const std::vector<std::string> ours = fungi::objective_names();
   for (const std::string& name : objectives_of(record.manifest)) {
+    if (std::any_of(own.begin(), own.end(), [&](const auto& o) { return o->name() == name; }))
+      continue;
     if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
       fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
                        name),
-           record.place,
-           "build the Extractor in the program that has it, and give it the store's state with "
-           "restore()");
+           record.place, "give it in ReopenOptions::objectives, in the program that has it");
     list.push_back(specification(name, settings.at("objectives").at(name)));
   }
   return list;
@@ -104,14 +105,14 @@ ExtractionRecord extraction_record(StoreManifest manifest, const fs::path& folde
   return record;
 }
 
-BackboneOptions backbone_options(const ExtractionRecord& record) {
+BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives own) {
   return from_settings(record, [&](const json& settings) {
     BackboneOptions o;
     o.precision = parse_precision(record.manifest.spec.precision, record.place);
-    const std::vector<std::string> objectives = specifications(record, settings);
-    if (!objectives.empty()) o.layer = settings.at("layer").get<std::string>();
-    o = backbone_for(objectives, parse_preset(settings.at("preset").get<std::string>()),
-                     std::move(o));
+    o = backbone_for(specifications(record, settings, own),
+                     parse_preset(settings.at("preset").get<std::string>()), std::move(o));
+    if (!objectives_of(record.manifest).empty()) o.layer = settings.at("layer").get<std::string>();
+    for (const auto& objective : own) o.tokens = o.tokens || objective->wants_tokens();
     o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
     o.clip_with_gelu = false;  // where it took effect, it is stated
     if (settings.contains("stated"))
@@ -121,15 +122,15 @@ BackboneOptions backbone_options(const ExtractionRecord& record) {
   });
 }
 
-ExtractorOptions extractor_options(const ExtractionRecord& record) {
+ExtractorOptions extractor_options(const ExtractionRecord& record, OwnObjectives own) {
   return from_settings(record, [&](const json& settings) {
     ExtractorOptions o;
-    o.objectives = specifications(record, settings);
+    o.objectives = specifications(record, settings, own);
     o.preset = parse_preset(settings.at("preset").get<std::string>());
     o.seed = settings.at("seed").get<uint64_t>();
     o.decode.exif_orientation = settings.at("exif_orientation").get<bool>();
     o.decode.allow_truncated = settings.at("allow_truncated").get<bool>();
-    if (!o.objectives.empty()) {
+    if (!objectives_of(record.manifest).empty()) {
       o.projection = parse_projection(settings.at("projection").at("kind").get<std::string>());
       o.projection_rows = settings.at("projection").at("rows").get<size_t>();
       if (settings.at("projection").contains("seed"))
@@ -137,7 +138,8 @@ ExtractorOptions extractor_options(const ExtractionRecord& record) {
     }
     o.keep_factors =
         feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
-    for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
+    if (own.empty())
+      for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
     return o;
   });
 }
@@ -222,15 +224,23 @@ struct Reopened::State {
   Extractor extractor;
   StoreSpec spec;
 
-  State(const fs::path& model, const ExtractionRecord& record, ExtractorOptions options, Pool& pool)
-      : backbone(Backbone::open(model, with_transform(record, backbone_options(record)), pool)),
+  State(const fs::path& model, const ExtractionRecord& record, ExtractorOptions options,
+        std::vector<std::unique_ptr<Objective>> own, Pool& pool)
+      : backbone(
+            Backbone::open(model, with_transform(record, backbone_options(record, own)), pool)),
         extractor(backbone, std::move(options), pool),
-        spec(record.manifest.spec) {}
+        spec(record.manifest.spec) {
+    if (own.empty()) return;
+    for (auto& objective : own) extractor.add(std::move(objective));
+    extractor.restore(record.state);
+  }
 };
 
 Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options) {
   const StoreSpec& spec = record.manifest.spec;
-  ExtractorOptions own = extractor_options(record);
+  for (const auto& objective : options.objectives)
+    if (!objective) fail("expected an objective, found none", "ReopenOptions::objectives");
+  ExtractorOptions own = extractor_options(record, options.objectives);
   if (own.projection == ProjectionKind::matrix) {
     if (options.projection_matrix.empty())
       fail("the rows were projected with a matrix of your own, which the store does not keep",
@@ -239,7 +249,8 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
   }
   const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
   require_same_model(record, model);
-  state_ = std::make_unique<State>(model, record, std::move(own), pool);
+  state_ =
+      std::make_unique<State>(model, record, std::move(own), std::move(options.objectives), pool);
   Extractor& extractor = state_->extractor;
   for (const NamedMatrix& m : extractor.state())
     if (std::none_of(record.state.begin(), record.state.end(),

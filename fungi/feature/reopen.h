@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +33,14 @@ ExtractionRecord extraction_record(const Store& store);
 // The state arrays that a manifest lists, read from folder/state and checked.
 ExtractionRecord extraction_record(StoreManifest manifest, const std::filesystem::path& folder);
 
-// The options that made the store. Error where the manifest does not say, or names an objective of
-// somebody's own.
-BackboneOptions backbone_options(const ExtractionRecord& record);
-ExtractorOptions extractor_options(const ExtractionRecord& record);
+// Objectives of your own, which no manifest can describe; told apart by their names.
+using OwnObjectives = std::span<const std::unique_ptr<Objective>>;
+
+// The options that made the store. Those for `own` objectives leave them to Extractor::add(), and
+// all state to a restore() that comes after it. Error where the manifest does not say, or names an
+// objective that is neither the library's nor among `own`.
+BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives own = {});
+ExtractorOptions extractor_options(const ExtractionRecord& record, OwnObjectives own = {});
 
 // Error unless the file is there and is the model that the rows were made with (by its sha256).
 void require_same_model(const ExtractionRecord& record, const std::filesystem::path& model);
@@ -44,6 +49,8 @@ struct ReopenOptions {
   std::filesystem::path model;      // empty: where it was when the store was made
   Matrix<float> projection_matrix;  // for a store of ProjectionKind::matrix, which keeps the
                                     // matrix's sha256 alone
+  // Those that Extractor::add() was given, in that order; their state comes from the store.
+  std::vector<std::unique_ptr<Objective>> objectives;
 };
 
 // Whether an id is one of the store's.

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/feature/extractor_fixture.h"
 #include "tests/feature/store_fixture.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -159,6 +160,95 @@ TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
   });
   refused("settings.later",
           [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["later"] = true; }); });
+}
+
+// Away from the mean of two support samples, which is its state.
+class Apart : public Objective {
+ public:
+  std::string name() const override { return "apart"; }
+  std::vector<ViewRequest> views() const override { return {{}}; }
+  bool wants_tokens() const override { return tokens; }
+  Support support() const override { return {.samples = 2}; }
+  void prepare(View<const float> kept, size_t, Pool&) override {
+    mean_ = Matrix<float>(1, kept.cols);
+    for (size_t i = 0; i < kept.rows; ++i)
+      for (size_t j = 0; j < kept.cols; ++j) mean_(0, j) += kept(i, j) / float(kept.rows);
+  }
+  bool ready() const override { return !mean_.empty(); }
+  std::vector<NamedMatrix> state() const override {
+    std::vector<NamedMatrix> all;
+    if (ready()) all.push_back({"mean", mean_.copy()});
+    return all;
+  }
+  void restore(const std::vector<NamedMatrix>& state) override {
+    mean_ = state.at(0).values.copy();
+  }
+  double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override {
+    for (size_t j = 0; j < latents.pooled.cols; ++j)
+      gradients.pooled(0, j) = mean_(0, j) - latents.pooled(0, j);
+    return 0;
+  }
+  bool tokens = false;
+
+ private:
+  Matrix<float> mean_;
+};
+
+TEST(Reopen, ObjectivesOfOnesOwnAreGivenAgain) {
+  Pool pool(1);
+  const test::TemporaryFolder folder;
+  const test::Pictures pictures(4);
+  for (const bool beside_kl : {true, false}) {
+    const std::filesystem::path place = folder / (beside_kl ? "both" : "alone");
+    {
+      const Backbone backbone = Backbone::open(
+          kModel, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
+      ExtractorOptions options;
+      options.objectives = beside_kl ? std::vector<std::string>{"kl"} : std::vector<std::string>{};
+      options.projection_rows = 7;
+      Extractor extractor(backbone, std::move(options), pool);
+      extractor.add(std::make_unique<Apart>());
+      StoreWriter writer(place, extractor.spec());
+      ASSERT_TRUE(extract_to_store(extractor, pictures, writer).complete);
+    }
+    const Store store = Store::open(place);
+    const ExtractionRecord record = extraction_record(store);
+    EXPECT_ERROR("ReopenOptions::objectives", Reopened(record, pool));
+
+    ReopenOptions own;
+    own.objectives.push_back(std::make_unique<Apart>());
+    Reopened reopened(record, pool, std::move(own));
+    const std::vector<StoreBlock> blocks = store.select("all");
+    ASSERT_EQ(blocks.back().name, "apart");
+    EXPECT_EQ(blocks.back().width, 7u);
+    const Matrix<float> rows = reopened.rows(pictures, blocks);
+    EXPECT_TRUE(test::same(rows, store.load("all").features));
+
+    ReopenOptions none;
+    none.objectives.push_back(nullptr);
+    EXPECT_ERROR("found none", Reopened(record, pool, std::move(none)));
+    ReopenOptions twice;
+    for (int i = 0; i < 2; ++i) twice.objectives.push_back(std::make_unique<Apart>());
+    EXPECT_ERROR("twice", Reopened(record, pool, std::move(twice)));
+  }
+}
+
+TEST(Reopen, ObjectivesOfOnesOwnMayLookAtTokens) {
+  std::vector<std::unique_ptr<Objective>> own;
+  auto looks = std::make_unique<Apart>();
+  looks->tokens = true;
+  own.push_back(std::move(looks));
+  Pool pool(1);
+  ExtractorOptions options;
+  options.objectives = {"kl"};
+  ExtractionRecord record =
+      record_of(options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
+  EXPECT_FALSE(backbone_options(record).tokens);
+  EXPECT_FALSE(extractor_options(record).given.empty());
+  record.manifest.spec.pipeline += "+apart";
+  EXPECT_TRUE(backbone_options(record, own).tokens);
+  EXPECT_EQ(extractor_options(record, own).objectives.size(), 1u);
+  EXPECT_TRUE(extractor_options(record, own).given.empty()) << "restored after add()";
 }
 
 TEST(Reopen, AnotherMatrixIsToldByItsSum) {
