@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "fungi/backbone/tensors.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/projection.h"
 #include "fungi/objective/factory.h"
@@ -23,6 +24,38 @@ std::atomic<bool> stop_requested{false};
 
 void on_interrupt(int) {
   if (stop_requested.exchange(true)) std::_Exit(kInterrupted);  // the second Ctrl-C does not wait
+}
+
+// Whether it is a layer of some model; which blocks there are, the model's file tells.
+CLI::Validator layer_name() {
+  const auto check = [](const std::string& text) -> std::string {
+    if (text == "none")
+      return "expected the name of a layer, found none: the embedding alone comes with "
+             "--objectives none";
+    try {
+      constexpr size_t kMostBlocks = size_t{1} << 31;
+      LayerId::parse(text, kMostBlocks);
+      return "";
+    } catch (const Error&) {
+      return fmt::format(
+          "expected blocks.N.attn.qkv, blocks.N.attn.proj, blocks.N.mlp.fc1 or blocks.N.mlp.fc2, "
+          "found {}",
+          text);
+    }
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator stated_key() {
+  const auto check = [](const std::string& text) -> std::string {
+    try {
+      require_stated_key(text.substr(0, text.find('=')));
+      return "";
+    } catch (const Error& e) {
+      return fmt::format("{}: {}", e.message(), e.hint());
+    }
+  };
+  return CLI::Validator(check, "");
 }
 
 }  // namespace
@@ -130,28 +163,37 @@ CLI::Option* MemoryOption::add_to(CLI::App& verb) {
       ->capture_default_str();
 }
 
+void FactsOption::add_to(CLI::App& verb) {
+  verb.add_option("--set", words,
+                  "State a fact the file does not hold, key=value (heads, size, activation, "
+                  "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, crop, "
+                  "interpolation)")
+      ->check(assignment("key=value"))
+      ->check(stated_key());
+}
+
+StatedFacts FactsOption::read() const {
+  StatedFacts facts;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (!facts.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+      fail(fmt::format("'{}' is stated twice", word.substr(0, equals)), "--set", "state it once");
+  }
+  return facts;
+}
+
 CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
   CLI::Option* option = verb.add_option("-m,--model", model, description)->type_name("MODEL");
   verb.add_option("--layer", layer,
                   "Layer whose gradient is taken: blocks.N.attn.qkv, blocks.N.attn.proj, "
                   "blocks.N.mlp.fc1 or blocks.N.mlp.fc2 of any model; -1 is the last block")
       ->capture_default_str()
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return text == "none" ? "expected the name of a layer, found none: the embedding alone "
-                                    "comes with --objectives none"
-                                  : std::string();
-          },
-          ""));
+      ->check(layer_name());
   verb.add_option("--precision", precision,
                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16"}));
-  verb.add_option("--set", facts,
-                  "State a fact the file does not hold, key=value (heads, size, activation, "
-                  "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, crop, "
-                  "interpolation)")
-      ->check(assignment("key=value"));
+  facts.add_to(verb);
   threads.add_to(verb);
   return option;
 }
@@ -160,11 +202,7 @@ BackboneOptions ModelOptions::backbone() const {
   BackboneOptions o;
   o.layer = layer;
   if (precision != "auto") o.precision = parse_precision(precision);
-  for (const std::string& fact : facts) {
-    const size_t equals = fact.find('=');
-    if (!o.stated_facts.emplace(fact.substr(0, equals), fact.substr(equals + 1)).second)
-      fail(fmt::format("'{}' is stated twice", fact.substr(0, equals)), "--set", "state it once");
-  }
+  o.stated_facts = facts.read();
   return o;
 }
 

@@ -46,10 +46,18 @@ struct MemoryOption {
   CLI::Option* add_to(CLI::App& verb);
 };
 
+// --set
+struct FactsOption {
+  std::vector<std::string> words;  // key=value
+
+  void add_to(CLI::App& verb);
+  StatedFacts read() const;  // Error where one is stated twice
+};
+
 // -m, --layer, --precision, --set, -j: how to open a backbone.
 struct ModelOptions {
   std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
-  std::vector<std::string> facts;  // key=value
+  FactsOption facts;
   ThreadsOption threads;
 
   CLI::Option* add_to(CLI::App& verb, const char* description);  // both of -m

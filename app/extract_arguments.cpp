@@ -92,12 +92,12 @@ void ExtractArguments::follow(const CLI::App& verb) {
 
   if (left_out("--model")) model.model = spec.model_path;
   require_same_model(record, model.model);
-  const std::vector<std::string> stated = model.facts;  // those not stated anew stay
+  const std::vector<std::string> stated = model.facts.words;  // those not stated anew stay
   for (const auto& fact : backbone.stated_facts) {
     const std::string start = fact.first + "=";
     if (std::none_of(stated.begin(), stated.end(),
                      [&](const std::string& own) { return own.starts_with(start); }))
-      model.facts.push_back(start + fact.second);
+      model.facts.words.push_back(start + fact.second);
   }
   if (left_out("--preset")) preset = to_string(options.preset);
   if (left_out("--seed")) seed = options.seed;

@@ -13,7 +13,7 @@ namespace {
 
 struct Arguments {
   std::string file;
-  std::vector<std::string> facts;
+  FactsOption facts;
   bool json = false, tensors = false;
 };
 
@@ -34,12 +34,9 @@ int run(const Arguments& args) {
   if (args.tensors && !args.json)
     for (const TensorInfo& t : checkpoint.tensors())
       fmt::print("{:<60} {:>5} {}\n", printable(t.name), to_string(t.type), t.shape_text());
-  ModelOptions options;
-  options.facts = args.facts;
-  const StatedFacts stated_facts = options.backbone().stated_facts;
   Reading reading;
   try {
-    reading = read_names(checkpoint, stated_facts);
+    reading = read_names(checkpoint, args.facts.read());
   } catch (const Error&) {  // the list is what helps with a file that is not understood
     if (args.json && args.tensors) print_json(start_json(checkpoint, true));
     throw;
@@ -71,8 +68,7 @@ Verb add_inspect(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("inspect", "Say what a checkpoint is and how it would be run");
   auto args = std::make_shared<Arguments>();
   self->add_option("file", args->file, "Checkpoint file or folder")->required();
-  self->add_option("--set", args->facts, "State a fact the file does not hold, key=value")
-      ->check(assignment("key=value"));
+  args->facts.add_to(*self);
   self->add_flag("--tensors", args->tensors, "List every tensor");
   self->add_flag("--json", args->json, "Print JSON");
   return [args] { return run(*args); };

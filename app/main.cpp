@@ -3,6 +3,7 @@
 // codes are in cli.h.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -158,6 +159,13 @@ void occupy_standard_descriptors() {
     }
 }
 
+// Whether stdout is a pipe that nobody reads any more. Asked of the pipe, since what failed to be
+// written, and with which errno, may be long ago.
+bool reader_has_left() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -203,6 +211,7 @@ int main(int argc, char** argv) {
   int status = fungi::app::kError;
   fungi::app::occupy_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error of the write, with a message
+  std::signal(SIGPIPE, SIG_IGN);  // who stops reading our notes does not end the work
   try {
     status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {
@@ -219,6 +228,10 @@ int main(int argc, char** argv) {
   }
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  if (fungi::app::reader_has_left()) {  // "fungi models | head": no complaint, as with other tools
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
   say("fungi: the result could not be written to stdout{}{}\n  hint: a pipe that was closed, or a "
       "full disk? What the verb wrote into files is there; repeat it for the result\n",
       errno ? ": " : "", errno ? std::strerror(errno) : "");

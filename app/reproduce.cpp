@@ -45,13 +45,17 @@ int list_tables(bool json) {
   return kOk;
 }
 
-const PaperTable& table_named(const std::string& name) {
-  std::string names;
-  for (const PaperTable& t : paper_tables()) {
-    if (t.name == name) return t;
-    names += (names.empty() ? "" : ", ") + t.name;
-  }
-  fail(fmt::format("there is no table '{}'", name), "reproduce", "choose one of: " + names);
+const PaperTable* find_table(const std::string& name) {
+  for (const PaperTable& t : paper_tables())
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+std::string require_table(const std::string& name) {
+  if (find_table(name)) return "";
+  std::vector<std::string> names;
+  for (const PaperTable& t : paper_tables()) names.push_back(t.name);
+  return fmt::format("there is no table '{}': choose one of {}", name, fmt::join(names, ", "));
 }
 
 // Where the paper's experiments and the model as it was published part; asked of the model that was
@@ -214,7 +218,7 @@ void print_text(const PaperTable& table, const std::vector<Row>& rows, const Fin
 
 int run(Arguments& a) {
   if (a.table.empty()) return list_tables(a.json);
-  const PaperTable& table = table_named(a.table);
+  const PaperTable& table = *find_table(a.table);
   a.run.preset = parse_preset(a.preset);
   a.run.quiet = a.json;
   for (const std::string& use : a.use) {
@@ -243,7 +247,8 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
       "The paper's tables beside our numbers, for the data and checkpoints that are there");
   auto a = std::make_shared<Arguments>();
   auto* table =
-      self->add_option("table", a->table, "Name of a table; without it the tables are listed");
+      self->add_option("table", a->table, "Name of a table; without it the tables are listed")
+          ->check(CLI::Validator(require_table, ""));
   self->add_option("--data", a->find.data,
                    "Folder with one folder per data set, each with train and test");
   self->add_option("--models", a->find.models,

@@ -91,10 +91,16 @@ std::span<const Dialect* const> dialects() {
   return all;
 }
 
-Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
+void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
       "prefix", "heads", "size",   "activation", "pooling",       "norm_epsilon", "family",
       "mean",   "std",   "resize", "squash",     "interpolation", "crop"};
+  if (!known.count(key))
+    fail(fmt::format("'{}' is not a fact that can be stated", key), "--set",
+         fmt::format("choose one of: {}", fmt::join(known, ", ")));
+}
+
+Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
   static const std::set<std::string> kin{"mae", "moco", "augreg"};  // what a vit may also be
   if (const auto family = stated_facts.find("family"); family != stated_facts.end()) {
     std::set<std::string> choices = kin;
@@ -103,10 +109,7 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
       fail(fmt::format("there is no family '{}'", family->second), "--set family",
            fmt::format("choose one of: {}", fmt::join(choices, ", ")));
   }
-  for (const auto& [key, value] : stated_facts)
-    if (!known.count(key))
-      fail(fmt::format("'{}' is not a fact that can be stated", key), "--set",
-           fmt::format("choose one of: {}", fmt::join(known, ", ")));
+  for (const auto& [key, value] : stated_facts) require_stated_key(key);
   NameReader names(checkpoint, stated_facts);
   for (const Dialect* dialect : dialects()) {
     if (!names.find_network(*dialect)) continue;

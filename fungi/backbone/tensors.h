@@ -46,6 +46,8 @@ struct Reading {
 // Recognises the checkpoint by its names; Error naming the choices when it cannot be told. What it
 // gives can be loaded: every tensor is there, in its shape.
 Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
+// Error unless `key` is one of the facts that can be stated.
+void require_stated_key(const std::string& key);
 
 // The canonical tensors that an architecture is run with, as the encoder asks for them.
 struct WantedTensor {

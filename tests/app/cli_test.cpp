@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "fungi/checkpoint/npy.h"
@@ -232,12 +233,42 @@ TEST(CommandLine, WordsThatMeanNothingAreRefused) {
       {"extract d -m m -o s --layer none", "--objectives none"},
       {"extract d -m m -o s --projection none --projection-dim 5", "--projection-dim"},
       {"reproduce knn --use vit", "expected BACKBONE=FILE, found vit"},
-      {"reproduce --seed 3", "table"}};
+      {"reproduce --seed 3", "table"},
+      {"reproduce knm", "there is no table 'knm': choose one of knn, "},
+      {"inspect m --set head=3", "'head' is not a fact that can be stated: choose one of"},
+      {"extract d -m m -o s --layer blocks.0.mlp", "expected blocks.N.attn.qkv"},
+      {"bench -m vit_tiny_patch16_224 --layer blocks.x.mlp.fc1", "found blocks.x.mlp.fc1"}};
   for (const auto& [line, said] : lines) {
     const Outcome o = run_fungi(line);
     EXPECT_EQ(o.status, 2) << line << ": " << o.err;
     EXPECT_NE(o.err.find(said), std::string::npos) << line << ": " << o.err;
   }
+  EXPECT_EQ(run_fungi("extract d -m m -o s --layer blocks.-2.mlp.fc2").status, 1) << "no such file";
+}
+
+TEST(CommandLine, WhoStopsReadingIsNotComplainedTo) {
+  const test::TemporaryFolder folder;
+  const std::string left = (folder / "left").string(), status = (folder / "status").string(),
+                    err = (folder / "err").string();
+  // `true` reads nothing; the pipe is closed once `left` is there.
+  const auto pipe = [&](const std::string& command, const std::string& streams) {
+    std::filesystem::remove(left);
+    const std::string line = "{ while [ ! -e '" + left + "' ]; do sleep 0.01; done; sleep 0.1; '" +
+                             FUNGI_BINARY "' " + command + streams + "; echo $? >'" + status +
+                             "'; } | { exec <&-; touch '" + left + "'; }";
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    return std::stoi(test::read_file(status));
+  };
+  EXPECT_EQ(pipe("models", " 2>'" + err + "'"), 128 + SIGPIPE);
+  EXPECT_EQ(test::read_file(err), "");
+  // Notes that nobody reads do not end the work.
+  const std::string store = (folder / "store").string();
+  EXPECT_EQ(pipe("extract '" FUNGI_SOURCE_DIR "/demo/images/test' -m '" FUNGI_SOURCE_DIR
+                 "/demo' --objectives none --limit 3 -o '" +
+                     store + "'",
+                 " 2>&1 >'" + (folder / "out").string() + "'"),
+            0);
+  EXPECT_EQ(run_fungi("info '" + store + "'").status, 0);
 }
 
 }  // namespace

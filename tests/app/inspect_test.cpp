@@ -118,7 +118,7 @@ TEST(Bench, NamedArchitecturesTakeFactsOrRefuseThem) {
   };
   EXPECT_LT(gflop("size=112x56"), 0.5 * gflop("pooling=mean_patches"));
   for (const char* fact : {"heads=3", "prefix=x", "family=dino", "norm_epsilon=1e-3", "size=100",
-                           "size=14x", "size=0", "activation=loud", "nonsense=1"}) {
+                           "size=14x", "size=0", "activation=loud"}) {
     const Outcome o = run_fungi(bench + fact);
     EXPECT_EQ(o.status, 1) << fact;
     EXPECT_EQ(o.err.find("internal"), std::string::npos) << o.err;

@@ -73,7 +73,7 @@ TEST(Reproduce, ListsTables) {
   EXPECT_TRUE(names.count("knn") && names.count("linear") && names.count("clusters") &&
               names.count("retrieval"));
   const auto unknown = run_fungi("reproduce knnn");
-  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("knn-augreg"), std::string::npos) << unknown.err;
 }
 
@@ -241,6 +241,20 @@ TEST(Reproduce, ComputesWhatIsThereAsTheVerbsDo) {
   const json partly = reproduce("knn-augreg" + use, 3);
   EXPECT_NE(reason_for(partly, "augreg-in1k-b16 on cub"), "");
   EXPECT_EQ(partly["rows"], table["rows"]);
+}
+
+TEST(Reproduce, FailedPicturesShowInTheStatus) {
+  const test::TemporaryFolder folder;
+  const fs::path flowers = folder / "data/flowers-102";
+  link_pictures("train", 3, 8, flowers / "train");
+  link_pictures("test", 3, 2, flowers / "test");
+  test::write_file(flowers / "test" / entries(flowers / "test").begin()->filename() / "bad.png",
+                   "no picture");
+  const json table = reproduce("knn-augreg --data " + (folder / "data").string() + " --work " +
+                                   (folder / "work").string() + " --use augreg-in1k-b16=" + kModel,
+                               3);
+  EXPECT_FALSE(row_of(table, "augreg-in1k-b16", "flowers", "full", "embedding")["ours"].is_null());
+  EXPECT_NE(table["notes"].dump().find("1 samples failed"), std::string::npos) << table["notes"];
 }
 
 TEST(Reproduce, AdvisesNothingThatItCannotDo) {
