@@ -140,7 +140,7 @@ Matrix<float> Checkpoint::read(std::string_view name) const {
          tensor_place(state_->path, name), "'fungi inspect FILE' lists the names");
   if (!is_float(info->type))
     fail(fmt::format("is of type {}; f32, f16, bf16 or f64 was expected", to_string(info->type)),
-         tensor_place(state_->path, name), "give a checkpoint with float weights");
+         tensor_place(state_->path, name), "store it as floats of one of these types");
   const auto& shape = info->shape;
   const size_t count = info->count();
   const size_t rows = shape.size() < 2 ? 1 : shape[0];

@@ -63,7 +63,8 @@ void require_file_name(const std::string& name, const std::string& place) {
   }
   if (!good) {
     fail(fmt::format("'{}' cannot be the name of a block or of state", name), place,
-         "use letters, digits, '_' and '-', a letter first and no digit after a '-'");
+         "use letters, digits, '_' and '-', a letter first and no digit after a '-'; not 'rows' or "
+         "'failed'");
   }
 }
 

@@ -167,7 +167,7 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
   folder = path;
   if (!fs::exists(folder / store::kManifest)) {
     fail("no manifest.json: this is not a feature store", folder.string(),
-         "give the folder that 'fungi extract' wrote");
+         "give a folder that 'fungi extract' or 'fungi project' wrote");
   }
   update = store::pending_commit(folder);
   const fs::path file_name = file(store::kManifest);
