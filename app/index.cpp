@@ -40,7 +40,9 @@ int run(Arguments a) {
   require_outside(store, a.out);
   Pool pool(a.threads.count());
   const auto start = Clock::now();
+  a.index.index.progress = Progress::of_long_work("index", a.json);
   const FeatureIndex built = FeatureIndex::build(store, a.index, pool);
+  a.index.index.progress = {};  // ends its line
   built.save(a.out);
   const double build_seconds = seconds_since(start);
   const size_t rows = store.rows(), k = std::min(a.k, rows - 1), sample = std::min(a.sample, rows);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/progress.h"
 #include "fungi/evaluate/clustering.h"
 
 namespace fungi::app {
@@ -30,7 +31,9 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
     for (const std::string& features : a->features.combinations(store)) {
       bool shrunk = false;
       const LoadedRows set = load_rows(store, features, a->features, pool, shrunk);
+      a->kmeans.progress = Progress::of_long_work("kmeans " + features, a->features.json);
       const ClusteringScore score = evaluate_clustering(set.features, set.labels, a->kmeans, pool);
+      a->kmeans.progress = {};  // ends its line
       list.push_back({{"features", features},
                       {"overlap", score.overlap.accuracy},
                       {"clusters", score.overlap.cluster_sizes.size()},

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/progress.h"
 #include "fungi/evaluate/linear_probe.h"
 
 namespace fungi::app {
@@ -48,9 +49,11 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
         held = load_pair(train, Store::open(a->validation), features, raw, pool);
         validation = LabelledRows{held->test.features, held->test.labels};
       }
+      a->probe.progress = Progress::of_long_work("linear " + features, a->features.json);
       const LinearProbeScore score =
           linear_probe({pair.train.features, pair.train.labels}, validation,
                        {pair.test.features, pair.test.labels}, a->probe, pool);
+      a->probe.progress = {};  // ends its line
       const size_t tested = pair.test.labels.size(),
                    columns = score.pca_applied ? a->probe.pca : pair.train.features.cols();
       list.push_back(

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "app/cli.h"
@@ -21,6 +22,12 @@ std::string human_seconds(double seconds) {
 Progress::Progress(std::string label, bool quiet, const std::atomic<bool>* stop)
     : label_(std::move(label)), shown_(!quiet && is_terminal(2)) {
   if (stop && !quiet) watcher_ = std::thread([this, stop] { watch(*stop); });
+}
+
+std::function<void(size_t, size_t)> Progress::of_long_work(const std::string& label, bool quiet) {
+  const auto progress = std::make_shared<Progress>(label, quiet);
+  progress->patience_ = std::chrono::seconds(2);
+  return [progress](size_t done, size_t total) { progress->update(done, total); };
 }
 
 Progress::~Progress() {
@@ -59,7 +66,8 @@ void Progress::update(size_t done, size_t total, size_t failed) {
   const std::lock_guard lock(mutex_);
   done_ = done, total_ = total;
   const auto now = Clock::now();
-  if (!shown_ || (done < total && now - last_ < std::chrono::milliseconds(200))) return;
+  if (!shown_ || now - start_ < patience_) return;
+  if (done < total && now - last_ < std::chrono::milliseconds(200)) return;
   last_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count(),
                rate = seconds > 0 ? double(done) / seconds : 0;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +18,8 @@ class Progress {
  public:
   // `stop`: once it is set, says what still has to end first, and how to end at once.
   Progress(std::string label, bool quiet, const std::atomic<bool>* stop = nullptr);
+  // Of work that is mostly short: nothing is drawn in the first two seconds.
+  static std::function<void(size_t, size_t)> of_long_work(const std::string& label, bool quiet);
   ~Progress();
   void update(size_t done, size_t total, size_t failed = 0);  // from any thread
 
@@ -27,6 +30,7 @@ class Progress {
 
   const std::string label_;
   const bool shown_;
+  std::chrono::seconds patience_{0};
   bool drawn_ = false, over_ = false;
   size_t width_ = 0;  // of the line that stands there
   size_t done_ = 0, total_ = 0;

@@ -94,6 +94,10 @@ LinearProbeScore linear_probe(const LabelledRows& train,
     return SoftmaxOptions{
         .lambda = lambda, .tolerance = options.tolerance, .max_iterations = options.max_iterations};
   };
+  const bool fitted_again = !validation && options.shots == 0;
+  const auto report = [&](size_t fits) {
+    if (options.progress) options.progress(fits, options.lambdas.size() + fitted_again);
+  };
   SoftmaxRegression problem(fitted_reduced, fitted_labels, pool);
   SoftmaxModel model;
   double best = -1;
@@ -107,13 +111,15 @@ LinearProbeScore linear_probe(const LabelledRows& train,
       score.model = {model.labels, model.weights.copy(), model.lambda,      model.objective,
                      model.gap,    model.iterations,     model.evaluations, model.converged};
     }
+    report(score.validation.size());
   }
   score.fitted_rows = fitted_reduced.rows();
-  if (!validation && options.shots == 0) {
+  if (fitted_again) {
     const Matrix<float> all = pca.transform(train.features, pool);
     SoftmaxRegression whole(all, train.labels, pool);
     score.model = whole.fit(solver(score.lambda), &score.model);
     score.fitted_rows = all.rows();
+    report(options.lambdas.size() + 1);
   }
   score.predicted = predict(score.model, pca.transform(test.features, pool), pool);
   score.accuracy = top1_accuracy(score.predicted, test.labels);

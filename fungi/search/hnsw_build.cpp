@@ -28,6 +28,8 @@ float graph_term(Metric metric, const float* row, size_t width, Dot* dot) {
 
 namespace {
 
+constexpr size_t kRowsPerReport = 64;
+
 // A row's numbers followed by its term.
 struct Space final : hnswlib::SpaceInterface<float> {
   Space(Metric metric_, size_t width_)
@@ -56,6 +58,8 @@ HnswGraph build_hnsw_graph(View<const float> rows, const IndexOptions& options) 
     std::memcpy(point.data(), rows.row(i), rows.cols * sizeof(float));
     point[rows.cols] = graph_term(options.metric, rows.row(i), rows.cols, space.dot);
     graph.addPoint(point.data(), i);
+    if (options.progress && ((i + 1) % kRowsPerReport == 0 || i + 1 == n))
+      options.progress(i + 1, n);
   }
   // Rows went in one by one from zero, so that the graph's own numbers are the row numbers.
   HnswGraph out{Matrix<int32_t>(n, 1 + 2 * most), Matrix<int64_t>(n, 1), {}, Matrix<int64_t>(2, 1)};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ struct IndexOptions {
   size_t links = 16;          // hnsw: per row and level (twice that on the lowest)
   size_t build_effort = 200;  // hnsw: candidates looked at per inserted row
   uint64_t seed = 1234;
+  // Calls progress(done, total) from the caller's thread now and then: rows for hnsw, iterations of
+  // k-means for ivf. What it throws ends the work.
+  std::function<void(size_t, size_t)> progress = {};
 };
 
 struct SearchOptions {

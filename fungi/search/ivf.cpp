@@ -115,6 +115,7 @@ BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool&
   k.clusters = std::min(options.lists ? options.lists : by_default, rows.rows);
   k.seed = options.seed;
   k.rows_per_cluster = 64;
+  k.progress = options.progress;
   const bool turn = options.metric == Metric::cosine;
   KMeans means = kmeans(turn ? directions(rows).view() : rows, k, pool);
 

@@ -111,6 +111,10 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
   }
   result.assignment = nearest.assign(result.centres, pool);
   bool split = false;
+  const auto report = [&](size_t done) {
+    if (o.progress && o.iterations > 0)
+      o.progress(restart * o.iterations + done, std::max<size_t>(o.restarts, 1) * o.iterations);
+  };
   while (result.iterations < o.iterations) {
     ++result.iterations;
     std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
@@ -118,6 +122,7 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
     const std::vector<uint32_t>& next = nearest.assign(result.centres, pool);
     const bool settled = next == result.assignment;
     result.assignment = next;
+    report(settled ? o.iterations : result.iterations);
     if (settled) break;
   }
   if (split) {  // a centre that moved aside to no avail goes back to the mean of its rows

@@ -65,6 +65,16 @@ TEST_F(ProgressLine, FitsTheTerminal) {
   EXPECT_EQ(widest, 19u) << shown;
 }
 
+TEST_F(ProgressLine, IsNotDrawnForShortWork) {
+  ASSERT_EQ(run_fungi(extract("a")).status, 0);
+  const std::string store = (folder_ / "a").string();
+  for (const std::string& verb : {"kmeans " + store, "linear " + store + " " + store,
+                                  "index " + store + " -o " + (folder_ / "i").string()}) {
+    const std::string shown = on_a_terminal(verb);
+    EXPECT_FALSE(matches(shown, R"([0-9] s left)")) << shown;
+  }
+}
+
 TEST_F(ProgressLine, StagesStandAtTheEnd) {
   const Outcome o = run_fungi(extract("a"));
   ASSERT_EQ(o.status, 0) << o.err;

@@ -202,6 +202,23 @@ TEST(LinearProbe, follows_the_protocol) {
 
 // Nine rows of a class at 0 degrees for each of another at 40. A large penalty leaves little more
 // than the sums of the classes, and the larger sum wins everywhere; a small one tells them apart.
+TEST(LinearProbe, reports_each_fit) {
+  Pool pool(2);
+  std::vector<int64_t> train_labels, test_labels;
+  const Matrix<float> train = classes_in_space(200, 10, 3, 6, train_labels);
+  const Matrix<float> test = classes_in_space(50, 10, 3, 8, test_labels);
+  const LabelledRows a{train, train_labels}, b{test, test_labels};
+  std::vector<std::pair<size_t, size_t>> reports;
+  LinearProbeOptions options{.lambdas = {1e-3, 1e-2}};
+  options.progress = [&](size_t done, size_t total) { reports.emplace_back(done, total); };
+  linear_probe(a, {}, b, options, pool);
+  using Reports = std::vector<std::pair<size_t, size_t>>;
+  EXPECT_EQ(reports, (Reports{{1, 3}, {2, 3}, {3, 3}}));
+  reports.clear();
+  linear_probe(a, b, b, options, pool);
+  EXPECT_EQ(reports, (Reports{{1, 2}, {2, 2}})) << "the best of them is the last one";
+}
+
 TEST(LinearProbe, takes_the_best_penalty_wherever_it_stands) {
   Pool pool(2);
   Matrix<float> rows(100, 2);

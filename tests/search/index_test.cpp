@@ -135,6 +135,30 @@ TEST_F(IndexTest, lists_shorter_than_k_are_followed_by_others) {
   EXPECT_EQ(recall_against_exact(ivf, rows, queries, 60, pool, {.probes = 1}), 1);
 }
 
+TEST_F(IndexTest, building_reports_and_can_be_ended) {
+  Pool pool(2);
+  const Matrix<float> rows = clustered(1000, 8, 3);
+  for (const IndexKind kind : {IndexKind::hnsw, IndexKind::ivf}) {
+    std::vector<size_t> done;
+    size_t most = 0;
+    const auto count = [&](size_t d, size_t total) { done.push_back(d), most = total; };
+    const Index index = Index::build(rows, {.kind = kind, .progress = count}, pool);
+    EXPECT_EQ(index.rows(), 1000u);
+    EXPECT_EQ(most, kind == IndexKind::hnsw ? 1000u : 25u);
+    ASSERT_GT(done.size(), 1u);
+    EXPECT_EQ(done.back(), most);
+    for (size_t i = 1; i < done.size(); ++i) EXPECT_LT(done[i - 1], done[i]);
+
+    struct Enough {};
+    size_t calls = 0;
+    const auto end = [&](size_t, size_t) {
+      if (++calls == 2) throw Enough();
+    };
+    EXPECT_THROW(Index::build(rows, {.kind = kind, .progress = end}, pool), Enough);
+    EXPECT_EQ(calls, 2u);
+  }
+}
+
 TEST_F(IndexTest, small_sets) {
   Pool pool(2);
   const Matrix<float> rows = clustered(3, 5, 8);

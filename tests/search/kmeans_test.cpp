@@ -91,6 +91,21 @@ TEST(KMeans, finds_clear_clusters_and_better_with_restarts) {
   for (size_t i = 4; i < 400; ++i) EXPECT_EQ(often.assignment[i], often.assignment[i % 4]);
 }
 
+TEST(KMeans, reports_iterations_of_all_runs) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(400, 6, 4, 3, 0.05);
+  std::vector<size_t> done;
+  const auto count = [&](size_t d, size_t total) {
+    done.push_back(d);
+    EXPECT_EQ(total, 50u);
+  };
+  kmeans(rows, {.clusters = 4, .restarts = 2, .progress = count}, pool);
+  EXPECT_LT(done.size(), 50u) << "clear clusters are found early";
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_EQ(std::count(done.begin(), done.end(), 25u), 1) << "the first run has ended";
+  EXPECT_EQ(done.back(), 50u);
+}
+
 TEST(KMeans, the_seed_draws_the_start_and_restarts_draw_others) {
   Pool pool(2);
   const Matrix<float> rows = blobs(300, 5, 12, 7, 0.3);  // more clusters than one start finds
