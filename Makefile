@@ -2,12 +2,17 @@
 # The front door. Everything real is in CMake; these targets install what is missing, build, and run.
 JOBS ?= $(shell nproc)
 
-.PHONY: all build test test-browser demo bench compare install-deps asan tsan generic tiles format install clean
+.PHONY: all program build test test-browser demo bench compare install-deps asan tsan generic tiles format install clean
 
 all: build
 
 install-deps:
 	@tools/install_deps.sh
+
+# The command line and the library alone, in half the time of everything.
+program: install-deps
+	@cmake --preset release >/dev/null
+	@cmake --build build -j$(JOBS) --target fungi-cli
 
 build: install-deps
 	@cmake --preset release >/dev/null
@@ -21,14 +26,14 @@ test-browser: build
 	@tools/install_deps.sh browser
 	@ctest --test-dir build -R report.browser --output-on-failure --no-tests=error
 
-demo: build
+demo: program
 	@tools/demo.sh
 
-bench: build
+bench: program
 	@build/fungi bench -m vit_base_patch16_224
 	@build/fungi bench -m vit_small_patch16_224
 
-compare: build
+compare: program
 	@bench/compare
 
 asan tsan generic tiles: install-deps
@@ -39,7 +44,7 @@ asan tsan generic tiles: install-deps
 format:
 	@git ls-files '*.cpp' '*.h' | xargs clang-format-14 -i
 
-install: build
+install: program
 	@cmake --install build
 
 clean:
