@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run tells while it works, on a terminal and elsewhere, and where its time went.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -39,7 +42,17 @@ class ProgressLine : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
+// Some containers and chroots have none.
+bool has_terminals() {
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (master >= 0) ::close(master);
+  return master >= 0;
+}
+#define NEEDS_TERMINALS() \
+  if (!has_terminals()) GTEST_SKIP() << "no terminal can be opened here: mount /dev/pts"
+
 TEST_F(ProgressLine, HasRateAndRemainingTimeOnATerminal) {
+  NEEDS_TERMINALS();
   const std::string shown = on_a_terminal(extract("a"));
   for (const char* pattern : {R"(\rsupport 3/3 \(100 %\), [0-9.]+/s, 0 s left)",
                               R"(\rextract [0-9]+/12 \([0-9]+ %\), [0-9]+\.[0-9]/s, [0-9]+ s left)",
@@ -51,6 +64,7 @@ TEST_F(ProgressLine, HasRateAndRemainingTimeOnATerminal) {
 }
 
 TEST_F(ProgressLine, FitsTheTerminal) {
+  NEEDS_TERMINALS();
   const std::string shown = on_a_terminal(extract("a"), "stty cols 20; TERM=dumb");
   EXPECT_TRUE(matches(shown, R"(\rextract 12/12 \(100)")) << shown;
   EXPECT_EQ(shown.find('\033'), std::string::npos) << "a dumb one knows no commands";
@@ -66,6 +80,7 @@ TEST_F(ProgressLine, FitsTheTerminal) {
 }
 
 TEST_F(ProgressLine, IsNotDrawnForShortWork) {
+  NEEDS_TERMINALS();
   ASSERT_EQ(run_fungi(extract("a")).status, 0);
   const std::string store = (folder_ / "a").string();
   for (const std::string& verb : {"kmeans " + store, "linear " + store + " " + store,
