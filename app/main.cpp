@@ -232,8 +232,8 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   }
-  say("fungi: the result could not be written to stdout{}{}\n  hint: a pipe that was closed, or a "
-      "full disk? What the verb wrote into files is there; repeat it for the result\n",
+  say("fungi: the result could not be written to stdout{}{}\n  hint: is the disk full, or was "
+      "stdout closed? What the verb wrote into files is there; repeat it for the result\n",
       errno ? ": " : "", errno ? std::strerror(errno) : "");
   return fungi::app::kError;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "app/cli.h"
@@ -25,9 +26,11 @@ Progress::Progress(std::string label, bool quiet, const std::atomic<bool>* stop)
 }
 
 std::function<void(size_t, size_t)> Progress::of_long_work(const std::string& label, bool quiet) {
-  const auto progress = std::make_shared<Progress>(label, quiet);
-  progress->patience_ = std::chrono::seconds(2);
-  return [progress](size_t done, size_t total) { progress->update(done, total); };
+  // Its clock starts with the first call.
+  return [=, progress = std::make_shared<std::optional<Progress>>()](size_t done, size_t total) {
+    if (!*progress) progress->emplace(label, quiet).patience_ = std::chrono::seconds(2);
+    (*progress)->update(done, total);
+  };
 }
 
 Progress::~Progress() {

@@ -18,7 +18,7 @@ class Progress {
  public:
   // `stop`: once it is set, says what still has to end first, and how to end at once.
   Progress(std::string label, bool quiet, const std::atomic<bool>* stop = nullptr);
-  // Of work that is mostly short: nothing is drawn in the first two seconds.
+  // Of work that is mostly short and reports from 0 on: nothing is drawn in the first two seconds.
   static std::function<void(size_t, size_t)> of_long_work(const std::string& label, bool quiet);
   ~Progress();
   void update(size_t done, size_t total, size_t failed = 0);  // from any thread

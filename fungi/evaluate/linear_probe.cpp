@@ -98,6 +98,7 @@ LinearProbeScore linear_probe(const LabelledRows& train,
   const auto report = [&](size_t fits) {
     if (options.progress) options.progress(fits, options.lambdas.size() + fitted_again);
   };
+  report(0);
   SoftmaxRegression problem(fitted_reduced, fitted_labels, pool);
   SoftmaxModel model;
   double best = -1;

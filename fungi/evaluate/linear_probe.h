@@ -31,8 +31,8 @@ struct LinearProbeOptions {
   std::vector<std::string> class_names = {};  // by label, for Errors
   double tolerance = 1e-5;                    // see SoftmaxOptions
   size_t max_iterations = 1000;
-  // Calls progress(done, total) from the caller's thread after each fit: one per penalty, and the
-  // final one where there is one. What it throws ends the work.
+  // Calls progress(done, total) from the caller's thread, first with 0, then after each fit: one
+  // per penalty, and the final one where there is one. What it throws ends the work.
   std::function<void(size_t, size_t)> progress = {};
 };
 

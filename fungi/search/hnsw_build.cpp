@@ -55,12 +55,12 @@ HnswGraph build_hnsw_graph(View<const float> rows, const IndexOptions& options) 
   hnswlib::HierarchicalNSW<float> graph(&space, n, most, options.build_effort, options.seed);
   std::vector<float> point(rows.cols + 1);
   for (size_t i = 0; i < n; ++i) {
+    if (options.progress && i % kRowsPerReport == 0) options.progress(i, n);
     std::memcpy(point.data(), rows.row(i), rows.cols * sizeof(float));
     point[rows.cols] = graph_term(options.metric, rows.row(i), rows.cols, space.dot);
     graph.addPoint(point.data(), i);
-    if (options.progress && ((i + 1) % kRowsPerReport == 0 || i + 1 == n))
-      options.progress(i + 1, n);
   }
+  if (options.progress) options.progress(n, n);
   // Rows went in one by one from zero, so that the graph's own numbers are the row numbers.
   HnswGraph out{Matrix<int32_t>(n, 1 + 2 * most), Matrix<int64_t>(n, 1), {}, Matrix<int64_t>(2, 1)};
   size_t lines = 0;

@@ -32,8 +32,8 @@ struct IndexOptions {
   size_t links = 16;          // hnsw: per row and level (twice that on the lowest)
   size_t build_effort = 200;  // hnsw: candidates looked at per inserted row
   uint64_t seed = 1234;
-  // Calls progress(done, total) from the caller's thread now and then: rows for hnsw, iterations of
-  // k-means for ivf. What it throws ends the work.
+  // Calls progress(done, total) from the caller's thread now and then, first with 0: rows for hnsw,
+  // iterations of k-means for ivf. What it throws ends the work.
   std::function<void(size_t, size_t)> progress = {};
 };
 

@@ -100,6 +100,10 @@ bool fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
   return split;
 }
 
+void report(const KMeansOptions& o, size_t iterations) {
+  if (o.progress) o.progress(iterations, std::max<size_t>(o.restarts, 1) * o.iterations);
+}
+
 KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansOptions& o,
            size_t restart, Pool& pool) {
   KMeans result;
@@ -111,10 +115,6 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
   }
   result.assignment = nearest.assign(result.centres, pool);
   bool split = false;
-  const auto report = [&](size_t done) {
-    if (o.progress && o.iterations > 0)
-      o.progress(restart * o.iterations + done, std::max<size_t>(o.restarts, 1) * o.iterations);
-  };
   while (result.iterations < o.iterations) {
     ++result.iterations;
     std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
@@ -122,7 +122,7 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
     const std::vector<uint32_t>& next = nearest.assign(result.centres, pool);
     const bool settled = next == result.assignment;
     result.assignment = next;
-    report(settled ? o.iterations : result.iterations);
+    report(o, restart * o.iterations + (settled ? o.iterations : result.iterations));
     if (settled) break;
   }
   if (split) {  // a centre that moved aside to no avail goes back to the mean of its rows
@@ -159,6 +159,7 @@ KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) 
     training = sample;
   }
   KMeans best;
+  report(options, 0);
   search::NearestCentre nearest(training, pool);
   for (size_t restart = 0; restart < std::max<size_t>(options.restarts, 1); ++restart) {
     KMeans result = run(training, nearest, options, restart, pool);

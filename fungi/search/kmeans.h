@@ -20,8 +20,8 @@ struct KMeansOptions {
   uint64_t seed = 1234;
   size_t rows_per_cluster = 256;   // a larger set is sampled down to this for training; 0: never
   View<const float> initial = {};  // [clusters, width]; empty: distinct rows drawn at random
-  // Calls progress(done, total) from the caller's thread after each iteration; a run that ends
-  // early has done all of its own. What it throws ends the work.
+  // Calls progress(done, total) from the caller's thread, first with 0, then after each iteration;
+  // a run that ends early has done all of its own. What it throws ends the work.
   std::function<void(size_t, size_t)> progress = {};
 };
 

@@ -213,10 +213,10 @@ TEST(LinearProbe, reports_each_fit) {
   options.progress = [&](size_t done, size_t total) { reports.emplace_back(done, total); };
   linear_probe(a, {}, b, options, pool);
   using Reports = std::vector<std::pair<size_t, size_t>>;
-  EXPECT_EQ(reports, (Reports{{1, 3}, {2, 3}, {3, 3}}));
+  EXPECT_EQ(reports, (Reports{{0, 3}, {1, 3}, {2, 3}, {3, 3}}));
   reports.clear();
   linear_probe(a, b, b, options, pool);
-  EXPECT_EQ(reports, (Reports{{1, 2}, {2, 2}})) << "the best of them is the last one";
+  EXPECT_EQ(reports, (Reports{{0, 2}, {1, 2}, {2, 2}})) << "the best of them is the last one";
 }
 
 TEST(LinearProbe, takes_the_best_penalty_wherever_it_stands) {

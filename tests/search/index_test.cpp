@@ -146,6 +146,7 @@ TEST_F(IndexTest, building_reports_and_can_be_ended) {
     EXPECT_EQ(index.rows(), 1000u);
     EXPECT_EQ(most, kind == IndexKind::hnsw ? 1000u : 25u);
     ASSERT_GT(done.size(), 1u);
+    EXPECT_EQ(done.front(), 0u);
     EXPECT_EQ(done.back(), most);
     for (size_t i = 1; i < done.size(); ++i) EXPECT_LT(done[i - 1], done[i]);
 

@@ -103,6 +103,7 @@ TEST(KMeans, reports_iterations_of_all_runs) {
   EXPECT_LT(done.size(), 50u) << "clear clusters are found early";
   EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
   EXPECT_EQ(std::count(done.begin(), done.end(), 25u), 1) << "the first run has ended";
+  EXPECT_EQ(done.front(), 0u);
   EXPECT_EQ(done.back(), 50u);
 }
 
