@@ -14,8 +14,8 @@
 
 #include "fungi/backbone/tensors.h"
 #include "fungi/checkpoint/checkpoint.h"
-#include "fungi/feature/projection.h"
 #include "fungi/objective/factory.h"
+#include "fungi/projection/projection.h"
 
 namespace fungi::app {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fungi export STORE OUTPUT: one .npz, or HDF5 files with the names the paper's scripts read.
-#include "fungi/feature/export.h"
+#include "fungi/store/export.h"
 
 #include <fmt/format.h>
 

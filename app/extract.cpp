@@ -10,8 +10,8 @@
 #include "app/progress.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
-#include "fungi/feature/store.h"
-#include "fungi/feature/store_text.h"
+#include "fungi/store/store.h"
+#include "fungi/store/text.h"
 
 namespace fungi::app {
 namespace {

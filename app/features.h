@@ -11,7 +11,7 @@
 #include "fungi/base/scratch_matrix.h"
 #include "fungi/evaluate/ground_truth.h"
 #include "fungi/evaluate/labels.h"
-#include "fungi/feature/store.h"
+#include "fungi/store/store.h"
 
 namespace fungi::app {
 

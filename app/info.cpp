@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
-#include "fungi/feature/store.h"
 #include "fungi/search/feature_index.h"
+#include "fungi/store/store.h"
 
 namespace fungi::app {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "app/features.h"
 #include "fungi/feature/reduction.h"
-#include "fungi/feature/store_files.h"
 #include "fungi/search/feature_index.h"
+#include "fungi/store/files.h"
 
 namespace fungi::app {
 namespace {

@@ -15,7 +15,7 @@
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/linear_probe.h"
 #include "fungi/feature/extractor.h"
-#include "fungi/feature/store_files.h"
+#include "fungi/store/files.h"
 
 namespace fungi::app {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "app/features.h"
 #include "fungi/checkpoint/checkpoint.h"
-#include "fungi/feature/store_text.h"
 #include "fungi/search/feature_index.h"
+#include "fungi/store/text.h"
 
 namespace fungi::app {
 namespace {

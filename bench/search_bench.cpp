@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "fungi/evaluate/softmax_regression.h"
-#include "fungi/feature/pca.h"
+#include "fungi/pca/pca.h"
 #include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
 

@@ -24,7 +24,7 @@ fungi_isa(search/scan_vnni ${flags} ${FUNGI_AVX512} -mavx512vnni -mavx2 -mfma -m
 # The sums of PCA may use fused multiply-adds: only their order must be fixed, not their bits across tables.
 set(flags ${FUNGI_LOOPS} -ffp-contract=fast -fno-exceptions -Wno-psabi)
 foreach(loops eigen covariance)
-  fungi_isa(feature/${loops}_generic ${flags})
-  fungi_isa(feature/${loops}_avx2 ${flags} -mavx2 -mfma)
-  fungi_isa(feature/${loops}_avx512 ${flags} -mavx512f -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512)
+  fungi_isa(pca/${loops}_generic ${flags})
+  fungi_isa(pca/${loops}_avx2 ${flags} -mavx2 -mfma)
+  fungi_isa(pca/${loops}_avx512 ${flags} -mavx512f -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512)
 endforeach()

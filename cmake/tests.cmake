@@ -9,7 +9,7 @@ target_compile_definitions(fungi-test-support INTERFACE
   FUNGI_BINARY="${PROJECT_BINARY_DIR}/fungi")
 # Building the tests takes longer than running them: one set of precompiled headers serves all programs, and -O1 does.
 set(FUNGI_TEST_HEADERS <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <fstream> <functional> <map> <random> <string> <vector>)
-foreach(room base kernel checkpoint input view backbone objective feature search evaluate report app)
+foreach(room base kernel checkpoint input view backbone objective projection pca store feature search evaluate report app)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cpp)
   if(sources)
     add_executable(test_${room} ${sources})
@@ -24,11 +24,11 @@ foreach(room base kernel checkpoint input view backbone objective feature search
   endif()
 endforeach()
 # What a build without HDF5 answers: its own copy of that one file stands before the library's.
-add_executable(test_without_hdf5 ${PROJECT_SOURCE_DIR}/tests/feature/export_without_hdf5.cpp ${PROJECT_SOURCE_DIR}/fungi/feature/export_hdf5.cpp)
+add_executable(test_without_hdf5 ${PROJECT_SOURCE_DIR}/tests/store/export_without_hdf5.cpp ${PROJECT_SOURCE_DIR}/fungi/store/export_hdf5.cpp)
 target_link_libraries(test_without_hdf5 PRIVATE fungi-test-support)
 target_compile_options(test_without_hdf5 PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(test_without_hdf5 REUSE_FROM test_base)
-gtest_discover_tests(test_without_hdf5 DISCOVERY_MODE PRE_TEST TEST_PREFIX feature. PROPERTIES TIMEOUT 300)
+gtest_discover_tests(test_without_hdf5 DISCOVERY_MODE PRE_TEST TEST_PREFIX store. PROPERTIES TIMEOUT 300)
 if(TARGET test_report)
   add_dependencies(test_report fungi-cli)
 endif()

@@ -13,10 +13,13 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "view": "base input",
     "backbone": "base kernel checkpoint",
     "objective": "base kernel",
-    "feature": "base kernel checkpoint input view backbone objective",
-    "search": "base kernel checkpoint feature",
-    "evaluate": "base kernel checkpoint feature search",
-    "report": "base input feature search evaluate",
+    "projection": "base kernel checkpoint",
+    "pca": "base kernel checkpoint",
+    "store": "base checkpoint",
+    "feature": "base kernel checkpoint input view backbone objective projection pca store",
+    "search": "base kernel checkpoint projection store feature",
+    "evaluate": "base kernel checkpoint pca store feature search",
+    "report": "base input store feature search evaluate",
 }
 
 

@@ -9,8 +9,8 @@
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
-#include "fungi/feature/covariance.h"
-#include "fungi/feature/store.h"
+#include "fungi/pca/covariance.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

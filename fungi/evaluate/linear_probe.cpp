@@ -8,7 +8,7 @@
 #include "fungi/base/error.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
-#include "fungi/feature/pca.h"
+#include "fungi/pca/pca.h"
 #include "fungi/search/metric.h"
 
 namespace fungi {

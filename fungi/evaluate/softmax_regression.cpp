@@ -9,10 +9,10 @@
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/evaluate/lbfgs.h"
-#include "fungi/feature/covariance.h"
-#include "fungi/feature/eigen.h"
-#include "fungi/feature/eigen_kernel.h"
 #include "fungi/kernel/kernel.h"
+#include "fungi/pca/covariance.h"
+#include "fungi/pca/eigen.h"
+#include "fungi/pca/eigen_kernel.h"
 #include "fungi/search/metric.h"
 
 namespace fungi {

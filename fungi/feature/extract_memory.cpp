@@ -9,7 +9,7 @@
 
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/feature_rows.h"
-#include "fungi/feature/store_shards.h"
+#include "fungi/store/shards.h"
 
 namespace fungi {
 namespace {

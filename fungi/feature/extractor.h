@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "fungi/backbone/backbone.h"
-#include "fungi/feature/projection.h"
-#include "fungi/feature/store.h"
-#include "fungi/feature/store_writer.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/objective.h"
 #include "fungi/objective/presets.h"
+#include "fungi/projection/projection.h"
+#include "fungi/store/store.h"
+#include "fungi/store/writer.h"
 
 namespace fungi {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "fungi/base/scratch_matrix.h"
-#include "fungi/feature/pca.h"
-#include "fungi/feature/store.h"
+#include "fungi/pca/pca.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "fungi/backbone/backbone.h"
-#include "fungi/feature/store_text.h"
+#include "fungi/store/text.h"
 
 namespace fungi {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "fungi/feature/projection.h"
-#include "fungi/feature/store.h"
+#include "fungi/projection/projection.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "fungi/feature/kept_factors.h"
-#include "fungi/feature/store_text.h"
 #include "fungi/kernel/kernel.h"
+#include "fungi/store/text.h"
 
 namespace fungi {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "fungi/feature/extractor.h"
-#include "fungi/feature/store.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

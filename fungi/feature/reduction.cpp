@@ -9,8 +9,8 @@
 #include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/feature/feature_rows.h"
-#include "fungi/feature/store_files.h"
-#include "fungi/feature/store_text.h"
+#include "fungi/store/files.h"
+#include "fungi/store/text.h"
 
 namespace fungi {
 namespace {

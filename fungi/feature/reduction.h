@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fungi/feature/pca.h"
-#include "fungi/feature/store.h"
+#include "fungi/pca/pca.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

@@ -10,9 +10,9 @@
 
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/checkpoint/tensor_type.h"
-#include "fungi/feature/half.h"
-#include "fungi/feature/store_shards.h"
 #include "fungi/objective/factory.h"
+#include "fungi/store/half.h"
+#include "fungi/store/shards.h"
 
 namespace fungi {
 namespace {

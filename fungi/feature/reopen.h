@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "fungi/feature/extractor.h"
-#include "fungi/feature/store.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fungi/evaluate/classify.h"
-#include "fungi/feature/store.h"
 #include "fungi/report/report.h"
+#include "fungi/store/store.h"
 
 namespace fungi::report {
 

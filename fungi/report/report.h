@@ -10,8 +10,8 @@
 
 #include "fungi/base/parallel.h"
 #include "fungi/base/scratch_matrix.h"
-#include "fungi/feature/store.h"
 #include "fungi/input/dataset.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

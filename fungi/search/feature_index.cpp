@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "fungi/checkpoint/atomic_file.h"
-#include "fungi/feature/store_files.h"
-#include "fungi/feature/store_shards.h"
 #include "fungi/search/index_body.h"
 #include "fungi/search/knn.h"
+#include "fungi/store/files.h"
+#include "fungi/store/shards.h"
 
 namespace fungi {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "fungi/feature/projection_gradient.h"
+#include "fungi/projection/gradient.h"
 
 namespace fungi {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fungi/base/parallel.h"
-#include "fungi/feature/projection.h"
+#include "fungi/projection/projection.h"
 
 namespace fungi {
 

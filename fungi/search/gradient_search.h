@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "fungi/base/parallel.h"
-#include "fungi/feature/store.h"
 #include "fungi/search/metric.h"
+#include "fungi/store/store.h"
 
 namespace fungi {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "fungi/feature/export.h"
+#include "fungi/store/export.h"
 #include "tests/support/command.h"
 #include "tests/support/idx.h"
 #include "tests/support/made_store.h"

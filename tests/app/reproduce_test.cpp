@@ -10,7 +10,7 @@
 #include <set>
 
 #include "app/paper.cpp"  // its records: no command shows all that is in them
-#include "fungi/feature/store.h"
+#include "fungi/store/store.h"
 #include "tests/support/command.h"
 
 namespace fungi {

@@ -12,7 +12,7 @@
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/lbfgs.h"
 #include "fungi/evaluate/metrics.h"
-#include "fungi/feature/pca.h"
+#include "fungi/pca/pca.h"
 #include "tests/evaluate/golden.h"
 #include "tests/support/errors.h"
 

@@ -3,7 +3,7 @@
 // one, and records the other.
 #include <gtest/gtest.h>
 
-#include "fungi/feature/pca.h"
+#include "fungi/pca/pca.h"
 #include "tests/feature/extractor_fixture.h"
 #include "tests/support/errors.h"
 #include "tests/support/folder.h"

@@ -8,7 +8,7 @@
 
 #include "fungi/feature/reopen.h"
 #include "tests/feature/extractor_fixture.h"
-#include "tests/feature/store_fixture.h"
+#include "tests/store/fixture.h"
 #include "tests/support/folder.h"
 
 namespace fungi {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fungi/feature/reopen.h"
-#include "tests/feature/store_fixture.h"
+#include "tests/store/fixture.h"
 #include "tests/support/golden.h"
 
 namespace fungi::test {

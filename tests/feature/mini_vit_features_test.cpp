@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "fungi/backbone/backbone.h"
-#include "fungi/feature/projection.h"
 #include "fungi/objective/dino.h"
 #include "fungi/objective/kl.h"
 #include "fungi/objective/simclr.h"
+#include "fungi/projection/projection.h"
 #include "tests/support/golden.h"
 #include "tests/support/mini_vit.h"
 

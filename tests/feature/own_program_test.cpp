@@ -8,7 +8,7 @@
 #include "fungi/feature/project_store.h"
 #include "fungi/feature/reduction.h"
 #include "tests/feature/extractor_fixture.h"
-#include "tests/feature/store_fixture.h"
+#include "tests/store/fixture.h"
 #include "tests/support/factor_store.h"
 #include "tests/support/made_store.h"
 

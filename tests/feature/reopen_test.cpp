@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/feature/extractor_fixture.h"
-#include "tests/feature/store_fixture.h"
+#include "tests/store/fixture.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace fungi {

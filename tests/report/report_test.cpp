@@ -14,7 +14,7 @@
 
 #include "fungi/base/random.h"
 #include "fungi/evaluate/cka.h"
-#include "fungi/feature/pca.h"
+#include "fungi/pca/pca.h"
 #include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
 #include "fungi/report/neighbours.h"

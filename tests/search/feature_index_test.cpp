@@ -9,9 +9,9 @@
 #include <set>
 
 #include "fungi/checkpoint/npy.h"
-#include "fungi/feature/store_files.h"
 #include "fungi/search/knn.h"
-#include "tests/feature/store_fixture.h"
+#include "fungi/store/files.h"
+#include "tests/store/fixture.h"
 
 namespace fungi {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fungi/base/random.h"
-#include "fungi/feature/projection.h"
-#include "fungi/feature/store_writer.h"
+#include "fungi/projection/projection.h"
+#include "fungi/store/writer.h"
 
 namespace fungi::test {
 

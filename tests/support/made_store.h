@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fungi/feature/store_writer.h"
+#include "fungi/store/writer.h"
 
 namespace fungi::test {
 
