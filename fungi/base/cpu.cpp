@@ -82,7 +82,7 @@ size_t parse_memory_limit(std::string_view text) {  // "4294967296", or "max"
 
 namespace {
 
-std::string line_of(const char* path) {
+std::string line_of(const std::string& path) {
   std::string text;
   std::ifstream file(path);
   std::getline(file, text);
@@ -105,6 +105,20 @@ size_t read_memory() {
   return bytes;
 }
 
+// What one core sees of a level. The kernel's answer comes first: the C library's may count the L3
+// of a whole machine.
+size_t cache_bytes(const std::string& level, int name) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string cache = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
+    size_t kilobytes = 0;
+    if (line_of(cache + "/level") == level && line_of(cache + "/type") != "Instruction" &&
+        std::istringstream(line_of(cache + "/size")) >> kilobytes)  // "32768K"
+      return kilobytes * 1024;
+  }
+  const long bytes = sysconf(name);
+  return bytes > 0 ? size_t(bytes) : 0;
+}
+
 Cpu detect() {
   Cpu c;
   c.name = brand();
@@ -116,13 +130,9 @@ Cpu detect() {
   }
   c.quota = read_quota();
   c.memory_bytes = read_memory();
-  auto cache = [](int name) {
-    const long n = sysconf(name);
-    return n > 0 ? size_t(n) : 0;
-  };
-  c.l1d_bytes = cache(_SC_LEVEL1_DCACHE_SIZE);
-  c.l2_bytes = cache(_SC_LEVEL2_CACHE_SIZE);
-  c.l3_bytes = cache(_SC_LEVEL3_CACHE_SIZE);
+  c.l1d_bytes = cache_bytes("1", _SC_LEVEL1_DCACHE_SIZE);
+  c.l2_bytes = cache_bytes("2", _SC_LEVEL2_CACHE_SIZE);
+  c.l3_bytes = cache_bytes("3", _SC_LEVEL3_CACHE_SIZE);
 
   const unsigned long long state = enabled_state();
   const Registers one = cpuid(1), seven = cpuid(7), seven1 = cpuid(7, 1);
