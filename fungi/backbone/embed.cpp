@@ -10,21 +10,6 @@
 namespace fungi {
 namespace {
 
-// One row per patch, flattened as channel, row, column. A filter bank comes as [time, bins] and is
-// read transposed, as an image of bins × time with one channel.
-void unfold(const Architecture& a, const float* pixels, float* row, size_t gy, size_t gx) {
-  const size_t y0 = gy * a.stride_h, x0 = gx * a.stride_w;
-  for (size_t c = 0; c < a.channels; ++c)
-    for (size_t y = 0; y < a.patch_h; ++y) {
-      if (a.input == InputKind::filter_bank) {
-        for (size_t x = 0; x < a.patch_w; ++x) *row++ = pixels[(x0 + x) * a.input_h + y0 + y];
-      } else {
-        const float* from = pixels + (c * a.input_h + y0 + y) * a.input_w + x0;
-        row = std::copy_n(from, a.patch_w, row);
-      }
-    }
-}
-
 size_t patch_size(const Architecture& a) { return a.channels * a.patch_h * a.patch_w; }
 
 // In bf16 a pixel is the sum of two elements, itself rounded and what that left over, and every
@@ -32,15 +17,26 @@ size_t patch_size(const Architecture& a) { return a.channels * a.patch_h * a.pat
 // of the network together (docs/numerics.md); the product is a hundredth of the work.
 size_t parts(const kernel::Kernel& kernel) { return kernel.precision == Precision::bf16 ? 2 : 1; }
 
-// pixels [parts · size], of which the first are given: as elements.
-void write_patch(const kernel::Kernel& kernel, std::vector<float>& pixels, size_t size,
-                 std::byte* out, size_t stride) {
-  kernel.to_elements(1, size, pixels.data(), size, out, stride);
-  if (pixels.size() == size) return;
-  float* rest = pixels.data() + size;
-  kernel.to_floats(1, size, out, stride, rest, size);
-  for (size_t j = 0; j < size; ++j) rest[j] = pixels[j] - rest[j];
-  kernel.to_elements(1, size, rest, size, out + size * kernel.element_size, stride);
+// The patch at (gy, gx) as one row of elements, flattened as channel, row, column; then its rest. A
+// filter bank comes as [time, bins] and is read transposed, as an image of bins × time with one
+// channel.
+void unfold(const Architecture& a, const kernel::Kernel& kernel, const float* pixels, size_t gy,
+            size_t gx, std::vector<float>& line, std::byte* out) {
+  const size_t y0 = gy * a.stride_h, x0 = gx * a.stride_w, width = a.patch_w;
+  const size_t rest = patch_size(a) * kernel.element_size;
+  for (size_t c = 0; c < a.channels; ++c)
+    for (size_t y = y0; y < y0 + a.patch_h; ++y, out += width * kernel.element_size) {
+      const float* from = pixels + (c * a.input_h + y) * a.input_w + x0;
+      if (a.input == InputKind::filter_bank) {
+        line.resize(width);
+        for (size_t x = 0; x < width; ++x) line[x] = pixels[(x0 + x) * a.input_h + y];
+        from = line.data();
+      }
+      if (parts(kernel) == 2)
+        kernel.split(width, from, out, out + rest);
+      else
+        kernel.to_elements(1, width, from, width, out, width);
+    }
 }
 
 Linear load_patch_weights(const kernel::Kernel& kernel, const TensorSource& tensors,
@@ -58,7 +54,7 @@ Linear load_patch_weights(const kernel::Kernel& kernel, const TensorSource& tens
 
 void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
                    const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
-  const size_t expected = a.channels * a.input_h * a.input_w, size = patch_size(a);
+  const size_t expected = a.channels * a.input_h * a.input_w;
   if (inputs.pixels.cols != expected)
     fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected,
                      a.channels, a.input_h, a.input_w),
@@ -70,18 +66,18 @@ void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Em
          "backbone input", "one byte per patch of every view");
   for (size_t i = 0; i <= batch.samples; ++i) batch.offsets[i] = i * a.tokens();
   x.ensure(batch.rows(), a.width);
-  std::vector<float> row(parts(kernel) * size);
-  t.patches.ensure(kernel, a.patches(), row.size());
-  const size_t needed = kernel.gemm_scratch(a.patches(), a.width, row.size());
+  std::vector<float> line;
+  const size_t columns = parts(kernel) * patch_size(a);
+  t.patches.ensure(kernel, a.patches(), columns);
+  const size_t needed = kernel.gemm_scratch(a.patches(), a.width, columns);
   if (t.kernel.bytes() < needed) t.kernel = Buffer(needed);
   for (size_t i = 0; i < batch.samples; ++i) {
     const size_t first = batch.offsets[i];
     for (size_t p = 0; p < a.prefix_tokens; ++p)
       std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
-    for (size_t p = 0; p < a.patches(); ++p) {
-      unfold(a, inputs.pixels.row(i), row.data(), p / a.grid_w(), p % a.grid_w());
-      write_patch(kernel, row, size, t.patches.row(p), t.patches.stride());
-    }
+    for (size_t p = 0; p < a.patches(); ++p)
+      unfold(a, kernel, inputs.pixels.row(i), p / a.grid_w(), p % a.grid_w(), line,
+             t.patches.row(p));
     kernel::Epilogue out;
     out.bias = e.patch.bias_data();
     out.residual = e.positions.data(), out.residual_stride = e.positions.stride();

@@ -51,6 +51,7 @@ constexpr Kernel common_table(const char* name) {
   t.softmax = softmax;
   t.to_elements = to_elements<E>;
   t.to_floats = to_floats<E>;
+  t.split = split<E>;
   t.dot = dot;
   return t;
 }

@@ -141,6 +141,15 @@ void to_floats(size_t m, size_t d, const void* x, size_t x_stride, float* out,
     });
 }
 
+template <class E>
+void split(size_t n, const float* x, void* out, void* rest) noexcept {
+  for_each_vector(n, [&](size_t j, size_t count) FUNGI_FORCE {
+    const Floats v = load(x + j, count);
+    store_elements(static_cast<E*>(out) + j, count, v);
+    store_elements(static_cast<E*>(rest) + j, count, v - rounded(E{}, v));
+  });
+}
+
 float dot(size_t n, const float* x, const float* y) noexcept {
   constexpr size_t kChains = 8;  // enough independent sums to hide the latency of fma
   Floats total[kChains] = {};

@@ -140,6 +140,8 @@ struct Kernel {
                       size_t out_stride) noexcept = nullptr;
   void (*to_floats)(size_t m, size_t d, const void* x, size_t x_stride, float* out,
                     size_t out_stride) noexcept = nullptr;
+  // n floats as elements, and what their rounding leaves over, as elements, too.
+  void (*split)(size_t n, const float* x, void* out, void* rest) noexcept = nullptr;
 
   // Σ x·y in f32 (blocked, fixed order) over n floats; used by search.
   float (*dot)(size_t n, const float* x, const float* y) noexcept = nullptr;

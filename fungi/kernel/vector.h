@@ -170,6 +170,8 @@ FUNGI_INLINE Floats dot_pairs(Floats a, Floats b, Floats total) {
 }
 
 // Elements: float or bfloat16 in memory, floats in registers.
+FUNGI_INLINE Floats rounded(float, Floats x) { return x; }
+FUNGI_INLINE Floats rounded(bfloat16, Floats x) { return rounded_to_bf16(x); }
 FUNGI_INLINE Floats load_elements(const float* p, size_t count = kLanes) { return load(p, count); }
 FUNGI_INLINE void store_elements(float* p, size_t count, Floats v) { store(p, count, v); }
 FUNGI_INLINE Floats load_elements(const bfloat16* p, size_t count = kLanes) {

@@ -15,7 +15,7 @@ TEST(KernelFor, EveryTableIsComplete) {
     EXPECT_TRUE(t->packed_bytes && t->pack && t->gemm_scratch && t->attention_scratch && t->gemm &&
                 t->attention && t->attention_backward && t->norm && t->norm_backward &&
                 t->activate && t->activate_backward && t->softmax && t->to_elements &&
-                t->to_floats && t->dot && t->multiply_add_rounds);
+                t->to_floats && t->split && t->dot && t->multiply_add_rounds);
   }
 }
 

@@ -131,6 +131,23 @@ TEST_P(RowsTest, Conversions) {
   }
 }
 
+TEST_P(RowsTest, SplitKeepsWhatRoundingLeavesOver) {
+  for (size_t n : {1, 3, 7, 14, 16, 17, 32, 45}) {
+    const Rows x = random_rows(1, n, 2, unsigned(n));
+    const Rows twice(2, n, n);
+    Elements both(table(), twice);
+    table().split(n, x.data(), both.at(0, 0), both.at(1, 0));
+    for (size_t j = 0; j < n; ++j) {
+      const float whole = bf16() ? to_bf16(x(0, j)) : x(0, j), rest = x(0, j) - whole;
+      ASSERT_EQ(both.value(0, j), whole) << n << ", " << j;
+      ASSERT_EQ(both.value(1, j), bf16() ? to_bf16(rest) : rest) << n << ", " << j;
+    }
+    for (size_t i = 0; i < 2; ++i)
+      for (size_t j = n; j < round_up(n, table().k_multiple); ++j)
+        EXPECT_EQ(both.value(i, j), 0) << "written beyond the " << n << " given";
+  }
+}
+
 TEST_P(RowsTest, ConversionKeepsNaN) {
   Rows x(1, 40, 40), back(1, 40, 40);
   for (size_t j = 0; j < 40; ++j) {
