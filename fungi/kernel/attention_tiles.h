@@ -73,16 +73,34 @@ inline void pack_values(size_t tokens, size_t head_dim, const bfloat16* v, size_
     }
 }
 
-// c [rows, 32] = a [rows, k] · one panel, for up to 32 rows (in tiles of 16).
-inline void tile_rows(size_t rows, size_t steps, const bfloat16* a, size_t a_stride,
-                      const bfloat16* panel, float* c, size_t c_stride) {
-  const auto multiply = [&]<size_t R>() FUNGI_FORCE {
-    tile_clear<R>();
-    tile_panel<R, false>(steps, false, a, a_stride, panel, [](size_t) FUNGI_FORCE {});
+// c [rows, 32 · panels] = a [rows, k] · panels, for up to 32 rows (in tiles of 16), one step of k
+// at a time: the tiles keep their sums from one step to the next, whatever else is done between.
+struct TileProduct {
+  size_t rows, steps, left;  // left: steps to go, over all panels
+  const bfloat16* a;
+  size_t a_stride;  // bytes
+  const bfloat16* panel;
+  float* c;
+  size_t c_stride;
+  size_t step = 0;
+
+  FUNGI_INLINE void advance() { rows > kTile ? advance_tiles<2>() : advance_tiles<1>(); }
+  void finish() {
+    while (left > 0) advance();
+  }
+
+ private:
+  template <size_t R>
+  FUNGI_INLINE void advance_tiles() {
+    if (step == 0) tile_clear<R>();
+    tile_panel<R, false>(1, false, a + step * kTileStep, a_stride, panel,
+                         [](size_t) FUNGI_FORCE {});
+    panel += kStepElements, --left;
+    if (++step < steps) return;
     tile_sums<R>(c, c_stride);
-  };
-  rows > kTile ? multiply.template operator()<2>() : multiply.template operator()<1>();
-}
+    c += kTilePanel, step = 0;
+  }
+};
 
 // Up to 32 queries of one head on their way.
 struct QueryBlock {
@@ -111,16 +129,15 @@ inline void open_queries(const Attention& a, const TileAttention& t, size_t head
   b.q_stride = t.d_pad * sizeof(bfloat16);
 }
 
-FUNGI_INLINE void multiply_keys(const TileAttention& t, const QueryBlock& b, size_t panel) {
-  const size_t steps = t.d_pad / kTileStep;
-  tile_rows(b.count, steps, b.q, b.q_stride, t.keys + panel * steps * kStepElements,
-            b.logits + panel * kTilePanel, t.t_pad);
+FUNGI_INLINE TileProduct keys_product(const TileAttention& t, const QueryBlock& b) {
+  const size_t steps = t.d_pad / kTileStep, panels = t.t_pad / kTilePanel;
+  return {b.count, steps, steps * panels, b.q, b.q_stride, t.keys, b.logits, t.t_pad};
 }
 
-FUNGI_INLINE void multiply_values(const TileAttention& t, const QueryBlock& b, size_t panel) {
-  const size_t steps = t.t_pad / kTileStep;
-  tile_rows(b.count, steps, b.weights, t.t_pad * sizeof(bfloat16),
-            t.values + panel * steps * kStepElements, t.result + panel * kTilePanel, t.d_pad);
+FUNGI_INLINE TileProduct values_product(const TileAttention& t, const QueryBlock& b) {
+  const size_t steps = t.t_pad / kTileStep, panels = t.d_pad / kTilePanel;
+  const size_t stride = t.t_pad * sizeof(bfloat16);
+  return {b.count, steps, steps * panels, b.weights, stride, t.values, t.result, t.d_pad};
 }
 
 inline void store_queries(const Attention& a, const TileAttention& t, size_t head,
@@ -139,31 +156,34 @@ inline void store_queries(const Attention& a, const TileAttention& t, size_t hea
 
 inline void tile_head(const Attention& a, const TileAttention& t, size_t head) {
   const size_t blocks = (a.queries + kBlockRows - 1) / kBlockRows;
-  const size_t key_panels = t.t_pad / kTilePanel, value_panels = t.d_pad / kTilePanel;
   QueryBlock ring[3];  // the one before, this one, the next
   open_queries(a, t, head, 0, ring[0]);
   written();
-  for (size_t p = 0; p < key_panels; ++p) multiply_keys(t, ring[0], p);
+  keys_product(t, ring[0]).finish();
   for (size_t i = 0; i < blocks; ++i) {
     QueryBlock &now = ring[i % 3], &next = ring[(i + 1) % 3], &before = ring[(i + 2) % 3];
-    const size_t keys = i + 1 < blocks ? key_panels : 0, values = i > 0 ? value_panels : 0;
-    if (keys) open_queries(a, t, head, i + 1, next);
+    TileProduct values{}, keys{};
+    if (i > 0) values = values_product(t, before);
+    if (i + 1 < blocks) {
+      open_queries(a, t, head, i + 1, next);
+      keys = keys_product(t, next);
+    }
     written();
-    size_t done = 0;  // of the tile unit's panels: values, then keys
+    const size_t steps = values.left + keys.left;
+    size_t done = 0;
     static_assert(kTileStep == kPairLanes);
     weigh(a, head, now.first, now.count, now.logits, t.t_pad, now.weights, t.t_pad, now.inverse,
           [&](size_t query) FUNGI_FORCE {
-            for (; done * now.count < (query + 1) * (values + keys); ++done)
-              done < values ? multiply_values(t, before, done)
-                            : multiply_keys(t, next, done - values);
+            for (; done * now.count < (query + 1) * steps; ++done)
+              values.left > 0 ? values.advance() : keys.advance();
           });
     __builtin_memset(now.weights + now.count * t.t_pad, 0,
                      (padded(now.count, kTile) - now.count) * t.t_pad * sizeof(bfloat16));
-    if (values) store_queries(a, t, head, before);
+    if (i > 0) store_queries(a, t, head, before);
   }
   const QueryBlock& last = ring[(blocks - 1) % 3];
   written();
-  for (size_t p = 0; p < value_panels; ++p) multiply_values(t, last, p);
+  values_product(t, last).finish();
   store_queries(a, t, head, last);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GEMM on AMX tiles: 32 x 32 sums in four tiles, A straight from the rows of x, W packed once as
-// pairs of k. A group of W's panels stays in L2 while all rows of x pass. The first rows meet the
-// panels one by one, so that each panel comes from memory while several blocks use the one before
-// it. A long k is cut into slices, whose part of A stays in L1 while the panels of the group pass.
+// pairs of k. A group of W's panels stays in L2 while all rows of x pass. The first rows meet a few
+// panels at a time, so that the next ones come from memory while several blocks use these. A long k
+// is cut into slices, whose part of A stays in L1 while the panels of the group pass.
 // The epilogue of a block runs between the steps of the next block: vector and tile units work side
 // by side, and the sums have left the store buffer by then.
 #pragma once
@@ -19,7 +19,7 @@ constexpr size_t kBlockRows = 2 * kTile;
 constexpr size_t kBlockSums = kBlockRows * kTilePanel;
 constexpr size_t kGroupBytes = FUNGI_L2_BYTES / 8 * 5;  // of W kept in L2
 constexpr size_t kLeadBytes = FUNGI_L2_BYTES / 16 * 3;  // of x, of the rows that go first
-constexpr size_t kLeadBlocks = 4;                       // of them at most
+constexpr size_t kLeadBlocks = 8, kLeadPanels = 4;      // at most, of them and of what they meet
 constexpr size_t kUnslicedSteps = 40, kSliceSteps = 10;
 
 inline size_t tile_packed_bytes(size_t n, size_t k) noexcept {
@@ -120,6 +120,13 @@ struct Ahead {
   }
 };
 
+FUNGI_INLINE void prefetch_row(const Outlet<bfloat16>& outlet, size_t i) {
+  if (outlet.residual)
+    prefetch_bytes(outlet.residual + i * outlet.residual_stride, kTilePanel * sizeof(float));
+  if (outlet.elements)
+    prefetch_bytes(outlet.elements + i * outlet.element_stride, kTilePanel * sizeof(bfloat16));
+}
+
 // The block whose sums wait for their epilogue.
 struct Waiting {
   Outlet<bfloat16> outlet;
@@ -164,7 +171,9 @@ struct TileProblem {
       return {tail, padded(last - first, kTile) * tail_stride, steps};
     return first < last ? Ahead(row(first), (last - first) * x_stride, steps) : Ahead();
   }
-  Ahead panel_ahead(size_t i, size_t steps) const { return {panel(i), cut.panel_bytes(), steps}; }
+  Ahead panels_ahead(size_t i, size_t count, size_t steps) const {
+    return {panel(i), count * cut.panel_bytes(), steps};
+  }
 };
 
 struct Slice {
@@ -189,7 +198,7 @@ FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, con
   const size_t rows = smaller(R * kTile, p.m - row);
   // Sums need a while to leave the store buffer; then as many rows per step as finish them in time.
   const size_t delay = slice.steps > 4 ? 2 : 0;
-  const Pace pace(slice.steps - delay), reading(slice.steps);
+  const Pace pace(slice.steps - delay), reach(slice.steps);
   if (slice.first == 0)
     tile_clear<R>();
   else
@@ -199,11 +208,10 @@ FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, con
                       p.panel(panel) + slice.first * kStepElements, [&](size_t s) FUNGI_FORCE {
                         state.rows.advance();
                         state.weights.advance();
-                        if (slice.last && outlet.residual)  // what the next block's steps will read
-                          for (size_t i = reading.rows_after(s);
-                               i < smaller(rows, reading.rows_after(s + 1)); ++i)
-                            prefetch_bytes(outlet.residual + i * outlet.residual_stride,
-                                           kTilePanel * sizeof(float));
+                        if (slice.last)  // what the next block's steps will read and write
+                          for (size_t i = reach.rows_after(s);
+                               i < smaller(rows, reach.rows_after(s + 1)); ++i)
+                            prefetch_row(outlet, i);
                         if (s >= delay) state.waiting.advance_to<A>(pace.rows_after(s + 1 - delay));
                       });
   state.waiting.advance_to<A>(kBlockRows);
@@ -212,7 +220,7 @@ FUNGI_INLINE void tile_block(const TileProblem& p, size_t row, size_t panel, con
     state.waiting = {outlet, 0, rows, smaller(kTilePanel, p.n - panel * kTilePanel), sums};
 }
 
-// Rows [row, row_end) against panels [panel, panel_end): either is a single block.
+// Rows [row, row_end) against panels [panel, panel_end): not more blocks than may be open.
 struct Chunk {
   size_t row, row_end, panel, panel_end;
 };
@@ -241,16 +249,25 @@ void tile_product(const TileProblem& p) {
   const size_t most = larger(kLeadBytes / (kBlockRows * larger(cut.steps, 1) * 64), 1);
   const size_t lead = smaller(padded(p.m, kBlockRows), smaller(most, kLeadBlocks) * kBlockRows);
   const size_t lead_steps = lead / kBlockRows * cut.steps;
+  // The lead begins with one panel, the first to be there, and goes on with as many as it has met.
+  const size_t most_panels =
+      cut.slices == 1 ? kLeadPanels : smaller(kLeadPanels, cut.open_blocks() / (lead / kBlockRows));
+  const auto panels_after = [&](size_t met, size_t left) {
+    return smaller(left, smaller(larger(met, 1), most_panels));
+  };
   TileState state{{Outlet<bfloat16>(p.epilogue, 0, 0), 0, 0, kTilePanel, p.sums}, {}, {}};
   for (size_t begin = 0; begin < cut.panels; begin += cut.group) {
     const size_t end = smaller(cut.panels, begin + cut.group), steps = (end - begin) * cut.steps;
-    for (size_t panel = begin; panel < end; ++panel) {
-      const bool first = panel == begin, last = panel + 1 == end;
-      if (!last) state.weights = p.panel_ahead(panel + 1, lead_steps);
+    for (size_t panel = begin, next; panel < end; panel = next) {
+      next = panel + panels_after(panel - begin, end - panel);
+      const bool first = panel == begin, last = next == end;
+      const size_t own_steps = (next - panel) * lead_steps;
+      if (!last)
+        state.weights = p.panels_ahead(next, panels_after(next - begin, end - next), own_steps);
       if (first || last)  // the other rows of the lead, then those behind it
         state.rows = p.rows_ahead(first ? kBlockRows : lead, last ? lead + kBlockRows : lead,
-                                  last ? lead_steps : lead_steps - cut.steps);
-      tile_chunk<A>(p, {0, smaller(lead, p.m), panel, panel + 1}, state);
+                                  last ? own_steps : own_steps - cut.steps);
+      tile_chunk<A>(p, {0, smaller(lead, p.m), panel, next}, state);
     }
     for (size_t row = lead; row < p.m; row += kBlockRows) {
       const size_t next = row + kBlockRows;
@@ -258,7 +275,7 @@ void tile_product(const TileProblem& p) {
         state.rows = p.rows_ahead(next, next + kBlockRows, steps);
       } else if (end < cut.panels) {  // what the next group begins with
         state.rows = p.rows_ahead(0, kBlockRows, steps);
-        state.weights = p.panel_ahead(end, steps);
+        state.weights = p.panels_ahead(end, 1, steps);
       }
       tile_chunk<A>(p, {row, next, begin, end}, state);
     }
