@@ -207,13 +207,8 @@ int run(const ExtractArguments& a) {
         "--limit leaves the first {} of {} samples: leave it out, or raise it; for fewer "
         "rows write to another folder",
         samples.size(), dataset->size());
-  if (!a.given.empty()) {  // before --overwrite throws anything away, and in a dry run, too
-    StoreOptions look = store_options;
-    look.dry_run = true;
-    StoreWriter looked(a.store, spec, look);
-    extractor.require_stated(looked);
-  }
   StoreWriter writer(a.store, spec, store_options);
+  extractor.require_stated(writer);  // in a dry run, too
   Notes notes{.shown = !a.quiet && !a.json};
   note_data(*dataset, notes);
   if (a.dry_run) return dry_run(extractor, writer, *dataset, samples, notes, a);

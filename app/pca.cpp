@@ -90,7 +90,7 @@ int run(const Arguments& a) {
     if (is_reduction(a.out)) fs::remove(fs::path(a.out) / kUnfinished, unknown);
     throw;
   }
-  reduction.save(a.out);
+  if (!same_pca) reduction.save(a.out);  // its only copy is not put at risk
 
   const Pca& pca = *reduction.pca();
   double kept = 0;

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
+#include <new>
 #include <string>
 
 // jpeglib.h wants <cstdio> before it
 // clang-format off
 #include <cstdio>
 #include <jpeglib.h>
+#include <jerror.h>
 // clang-format on
 
 #include "fungi/base/error.h"
@@ -25,11 +27,13 @@ struct ErrorManager {
   jpeg_error_mgr base;
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX];
+  bool out_of_memory;
 };
 
 void on_error(j_common_ptr info) {
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   info->err->format_message(info, manager->message);
+  manager->out_of_memory = info->err->msg_code == JERR_OUT_OF_MEMORY;
   std::longjmp(manager->jump, 1);
 }
 
@@ -130,6 +134,7 @@ class Decoder {
   size_t height() const { return info_.image_height; }
   int components() const { return info_.num_components; }
   const char* error() const { return errors_.message; }  // empty: the bytes ran out
+  bool out_of_memory() const { return errors_.out_of_memory; }
 
  private:
   jpeg_decompress_struct info_{};
@@ -162,6 +167,7 @@ Decoded decode_jpeg(std::span<const uint8_t> bytes, std::string_view name,
   Decoder decoder(bytes, options.allow_truncated);
   bool usable = false;  // without a header nothing is
   const auto stop = [&](const std::string& where) {
+    if (decoder.out_of_memory()) throw std::bad_alloc();
     if (*decoder.error()) fail_corrupt("JPEG", name, decoder.error());
     fail_truncated("JPEG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where,
                    usable);

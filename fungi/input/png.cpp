@@ -22,7 +22,8 @@ namespace {
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> bytes) : rest_(bytes) {
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this,
+                                    on_malloc, nullptr);
     if (png_) info_ = png_create_info_struct(png_);
     if (info_) png_set_read_fn(png_, this, on_read);
   }
@@ -99,6 +100,7 @@ class Reader {
   bool palette() const { return colour() == PNG_COLOR_TYPE_PALETTE; }
   bool grey16() const { return colour() == PNG_COLOR_TYPE_GRAY && depth() == 16; }
   bool ran_out() const { return ran_out_; }
+  bool out_of_memory() const { return out_of_memory_; }
   const char* error() const { return message_; }
 
  private:
@@ -108,6 +110,11 @@ class Reader {
     std::longjmp(self->jump_, 1);
   }
   static void on_warning(png_structp, png_const_charp) {}
+  static void* on_malloc(png_structp png, size_t bytes) {
+    void* memory = std::malloc(bytes);
+    if (!memory) static_cast<Reader*>(png_get_mem_ptr(png))->out_of_memory_ = true;
+    return memory;
+  }
   static void on_read(png_structp png, png_bytep out, size_t count) {
     auto* self = static_cast<Reader*>(png_get_io_ptr(png));
     if (count > self->rest_.size()) {
@@ -123,8 +130,8 @@ class Reader {
   std::span<const uint8_t> rest_;
   std::jmp_buf jump_;
   int passes_ = 1;
-  bool ran_out_ = false;
-  char message_[256] = "out of memory";
+  bool ran_out_ = false, out_of_memory_ = false;
+  char message_[256] = "";
 };
 
 // Whether all chunks in front of the first one called `last` are there. libpng takes memory for
@@ -152,6 +159,7 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
                    usable);
   };
   const auto stop = [&](const char* where) {
+    if (reader.out_of_memory()) throw std::bad_alloc();
     if (!reader.ran_out()) fail_corrupt("PNG", name, reader.error());
     cut(where);
   };

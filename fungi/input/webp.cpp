@@ -43,7 +43,7 @@ Chunk find_chunk(std::span<const uint8_t> rest, std::string_view tag) {
     case VP8_STATUS_NOT_ENOUGH_DATA:
       fail_truncated("WebP", name, "the " + std::to_string(bytes) + " bytes end too early");
     case VP8_STATUS_OUT_OF_MEMORY:
-      fail_corrupt("WebP", name, "out of memory");
+      throw std::bad_alloc();
     case VP8_STATUS_UNSUPPORTED_FEATURE:
       fail_corrupt("WebP", name, "it uses a feature that libwebp does not know");
     default:

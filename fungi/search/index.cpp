@@ -195,7 +195,8 @@ double recall(const Neighbours& found, const Neighbours& exact) {
   size_t hits = 0;
   for (size_t i = 0; i < exact.index.rows(); ++i) {
     const std::unordered_set<uint32_t> wanted(exact.index.row(i), exact.index.row(i) + k);
-    for (size_t b = 0; b < k; ++b) hits += wanted.count(found.index(i, b));
+    for (size_t b = 0; b < k; ++b)
+      hits += wanted.contains(found.index(i, b)) || found.value(i, b) == exact.value(i, k - 1);
   }
   return double(hits) / double(exact.index.rows() * k);
 }
@@ -213,7 +214,10 @@ double recall_of_rows(const Index& index, View<const float> rows,
     Neighbours out{Matrix<uint32_t>(queries.size(), k), Matrix<double>(queries.size(), k)};
     for (size_t q = 0; q < queries.size(); ++q)
       for (size_t b = 0, to = 0; b <= k && to < k; ++b)
-        if (all.index(q, b) != queries[q]) out.index(q, to++) = all.index(q, b);
+        if (all.index(q, b) != queries[q]) {
+          out.value(q, to) = all.value(q, b);
+          out.index(q, to++) = all.index(q, b);
+        }
     return out;
   };
   return recall(others(index.search(asked, k + 1, pool, options)),

@@ -78,8 +78,8 @@ class Index {
   std::unique_ptr<Body> body_;
 };
 
-// Share of the exact neighbours that were found, over all queries. Error unless both are of the
-// same shape.
+// Share of the exact neighbours that were found, over all queries; one that is as near as the last
+// of them stands for it. Error unless both are of the same shape.
 double recall(const Neighbours& found, const Neighbours& exact);
 
 // Searches both ways with some of the given rows as queries, none of which counts as its own

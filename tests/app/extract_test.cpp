@@ -192,6 +192,7 @@ TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
   EXPECT_EQ(other.status, 1);
   EXPECT_NE(other.err.find("keeps the state it began with"), std::string::npos) << other.err;
   EXPECT_EQ(run("b", two + " --like " + (folder / "a").string()).status, 1);
+  EXPECT_FALSE(fs::exists(folder / "b/manifest.json"));
   EXPECT_EQ(run("b", one + " --like " + (folder / "a").string()).status, 0);
   // Refused before anything is thrown away, and in a dry run, too.
   const auto before = test::contents(folder / "b");
@@ -201,6 +202,15 @@ TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
     EXPECT_NE(refused.err.find("omit --like"), std::string::npos) << refused.err;
     EXPECT_EQ(test::contents(folder / "b") == before, true) << how;
   }
+
+  // A kill while a rewrite was being moved in place: the same command finishes it.
+  fs::create_directory(folder / "b/update-1");
+  for (const auto& entry : fs::directory_iterator(folder / "b"))
+    if (entry.is_regular_file()) fs::copy(entry.path(), folder / "b/update-1");
+  std::ofstream(folder / "b/update-1/commit.json") << R"({"shards":1})";
+  const Outcome resumed = run("b", one + " --like " + (folder / "a").string());
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_EQ(test::contents(folder / "b") == before, true);
 
   // Stores with other heads, or of another model, are not compared.
   ASSERT_EQ(run("c", two).status, 0);

@@ -196,6 +196,25 @@ TEST(ExtractTrouble, AFileSizeLimitLosesNothing) {
   EXPECT_EQ(test::contents(store), test::contents(folder / "whole"));
 }
 
+TEST(ExtractTrouble, APictureTooLargeForTheMemoryIsNotCalledBroken) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own; use another build";
+#endif
+  const test::TemporaryFolder folder;
+  write_pictures(folder / "data");
+  std::string file = test::read_file(kImages / "progressive.jpg");
+  const size_t frame = file.find("\xff\xc2");
+  file.replace(frame + 5, 4, {'\x2e', '\xe0', '\x2e', '\xe0'});  // 12000 x 12000
+  std::ofstream(folder / "data/large.jpg") << file;
+  // Enough for its 432 MB of pixels, but not for twice that which libjpeg takes besides.
+  const Outcome outcome =
+      run_fungi(command(folder / "data", folder / "store"), "ulimit -v 1100000;");
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_NE(test::read_file(folder / "store/failed.jsonl").find("not enough memory"),
+            std::string::npos)
+      << test::read_file(folder / "store/failed.jsonl");
+}
+
 TEST(ExtractTrouble, MissingPermissions) {
   // Root may read everything, except in a user name space where it is nobody.
   const std::string as_nobody = ::geteuid() == 0 ? "unshare -U" : "";

@@ -335,6 +335,13 @@ TEST_F(Search, PcaFilesAreCentredUncorrelatedAndRepeatable) {
       run_fungi("pca " + at("test") + " --apply " + at("reduced") + " -o " + at("later")).status,
       0);
   EXPECT_EQ(test::read_file(folder_ / "later/test.npy"), bytes);
+  // Beside the PCA itself, whose only copy is not written again.
+  const auto written = fs::last_write_time(folder_ / "later/pca.npz");
+  ASSERT_EQ(
+      run_fungi("pca " + at("train") + " --apply " + at("later") + " -o " + at("later")).status, 0);
+  EXPECT_EQ(fs::last_write_time(folder_ / "later/pca.npz"), written);
+  EXPECT_EQ(test::read_file(folder_ / "later/train.npy"),
+            test::read_file(folder_ / "reduced/train.npy"));
 
   expect_refusal("pca " + at("train") + " --dim 24 -o " + at("x"), "24 rows");
   expect_refusal("pca " + at("train") + " --dim 5 --features kl+nothing -o " + at("x"), "nothing");

@@ -258,7 +258,16 @@ TEST(Recall, counts_shared_rows) {
       b{Matrix<uint32_t>(2, 2), Matrix<double>(2, 2)};
   a.index(0, 0) = 1, a.index(0, 1) = 2, a.index(1, 0) = 3, a.index(1, 1) = 4;
   b.index(0, 0) = 2, b.index(0, 1) = 1, b.index(1, 0) = 5, b.index(1, 1) = 4;
+  a.value(1, 0) = 0.5, a.value(1, 1) = b.value(1, 0) = b.value(1, 1) = 0.25;
   EXPECT_DOUBLE_EQ(recall(a, b), 0.75);
+}
+
+TEST_F(IndexTest, recall_takes_equally_near_rows_for_each_other) {
+  Pool pool(1);
+  Matrix<float> rows(600, 4);  // but for the last ones, all the same
+  for (size_t i = 500; i < rows.rows(); ++i) rows(i, i % 4) = float(i);
+  const Index index = Index::build(rows, {.kind = IndexKind::hnsw}, pool);
+  EXPECT_EQ(recall_of_rows(index, rows, {0, 250, 499}, 10, pool), 1.0);
 }
 
 }  // namespace
