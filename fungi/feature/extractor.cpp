@@ -227,13 +227,22 @@ size_t Extractor::shard_size() const {
   return std::clamp<size_t>(kMostBytes / row_bytes, 1, most);
 }
 
+// Of full-size pictures that a thread holds at a time, unless a single one is larger.
+constexpr size_t kHeldBytes = size_t{64} << 20;
+
 void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
                                  std::span<const size_t> samples, size_t first,
                                  std::span<SampleResult> results,
                                  std::span<StoreFailure> failures) {
   std::vector<Image> images(results.size());
-  std::vector<PreparedSample> prepared;
-  std::vector<size_t> positions;
+  std::vector<PreparedSample> held;
+  std::vector<size_t> positions;  // of what is held
+  size_t held_bytes = 0;
+  const auto run_held = [&] {
+    run_samples(worker, held, positions, first, results, failures);
+    for (const size_t i : positions) images[i] = {};
+    held.clear(), positions.clear(), held_bytes = 0;
+  };
   for (size_t i = 0; i < results.size(); ++i) {
     const size_t index = samples[first + i];
     const char* stage = "read";
@@ -246,17 +255,31 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
     } catch (const Exhausted&) {
       throw;  // no fault of the picture: it must not be recorded as a bad one
     } catch (const Error& e) {
+      dataset.require_present();
       failures[i] = {first + i, stage, e.message(), e.hint()};
       continue;
     } catch (const std::bad_alloc&) {
+      if (!held.empty()) {  // once more, when the others have left
+        run_held();
+        --i;
+        continue;
+      }
       failures[i] = {first + i, stage, "there is not enough memory for this file",
                      "make the picture smaller, or free memory and repeat with --retry-failed"};
       continue;
     }
-    prepared.push_back({&images[i], dataset.id(index)});
+    held.push_back({&images[i], dataset.id(index)});
     positions.push_back(i);
+    held_bytes += images[i].rgb.size();
+    if (held_bytes >= kHeldBytes) run_held();
   }
-  if (prepared.empty()) return;
+  if (!held.empty()) run_held();
+}
+
+void Extractor::State::run_samples(ChunkWorker& worker, std::span<const PreparedSample> prepared,
+                                   std::span<const size_t> positions, size_t first,
+                                   std::span<SampleResult> results,
+                                   std::span<StoreFailure> failures) {
   try {
     std::vector<SampleResult> done = worker.run(prepared, objectives);
     for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);

@@ -77,6 +77,7 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       } catch (const Exhausted&) {
         throw;
       } catch (const Error&) {
+        support.require_present();
         return false;
       } catch (const std::bad_alloc&) {  // a picture too large for the memory
         return false;

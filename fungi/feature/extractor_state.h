@@ -65,6 +65,10 @@ struct Extractor::State {
   void run_chunk(ChunkWorker& worker, const Dataset& dataset, std::span<const size_t> samples,
                  size_t first, std::span<SampleResult> results,
                  std::span<StoreFailure> failures);  // extractor.cpp
+  // The same of pictures that are decoded, at these positions of results and failures.
+  void run_samples(ChunkWorker& worker, std::span<const PreparedSample> prepared,
+                   std::span<const size_t> positions, size_t first, std::span<SampleResult> results,
+                   std::span<StoreFailure> failures);
 
   // Gives each objective what is its own; the answer: the names in a store of what was given.
   std::vector<std::string> restore(const std::vector<NamedMatrix>& state);  // extractor_fit.cpp

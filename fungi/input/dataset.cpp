@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace dataset;
+
+std::optional<std::pair<uint64_t, uint64_t>> identity_of(const fs::path& place) {
+  struct stat found;
+  if (::stat(place.c_str(), &found) != 0) return {};
+  return std::pair<uint64_t, uint64_t>(found.st_dev, found.st_ino);
+}
 
 constexpr std::array<std::pair<const char*, DatasetKind>, 7> kKinds = {
     {{"auto", DatasetKind::automatic},
@@ -100,6 +107,8 @@ const std::string& Dataset::fail_range(size_t i) const {
 
 void Dataset::finish(DatasetKind kind, const fs::path& place) {
   kind_ = kind;
+  place_ = place;
+  identity_ = identity_of(place);
   if (ids_.size() != labels_.size())
     fail(fmt::format("expected one label per sample, found {} for {}", labels_.size(), ids_.size()),
          place.string(), "use -1 for samples without a label");
@@ -112,6 +121,12 @@ void Dataset::finish(DatasetKind kind, const fs::path& place) {
     if (!seen.insert(id).second)
       fail(fmt::format("sample id '{}' occurs twice", id), place.string(),
            "ids name rows of the result: remove the second one");
+}
+
+void Dataset::require_present() const {
+  if (identity_ && identity_of(place_) != identity_)
+    throw Exhausted("the data set is no longer where it was opened", place_.string(),
+                    "put it, or the disk that holds it, back in its place, then repeat");
 }
 
 Image Dataset::decode(size_t i, std::span<const uint8_t> bytes,

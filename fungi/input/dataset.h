@@ -92,6 +92,9 @@ class Dataset {
   // and the sample is extracted again. Empty: nothing is known, and a row stays. Default:
   // stored_bytes() in digits. A time of modification would differ between copies of the same data.
   virtual std::string key(size_t i) const;
+  // Exhausted where the file or folder that was opened is no longer there, or another one has its
+  // name (an empty one, where a disk was): what a sample that cannot be read is asked first.
+  void require_present() const;
 
  protected:
   Dataset() = default;
@@ -108,6 +111,8 @@ class Dataset {
  private:
   [[noreturn]] const std::string& fail_range(size_t i) const;
   DatasetKind kind_ = DatasetKind::automatic;
+  std::filesystem::path place_;
+  std::optional<std::pair<uint64_t, uint64_t>> identity_;  // of the place: device and number
 };
 
 // Opens what lies at `path`. Automatic choice, for a file: by its name (.csv .tsv .jsonl .ndjson

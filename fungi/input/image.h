@@ -47,8 +47,8 @@ Image read_image(const std::filesystem::path& file, const DecodeOptions& options
 // is larger (a disk image with a picture's name) must not take all memory.
 inline constexpr size_t kLargestFile = size_t(1) << 30;
 
-// The process has too many files open, or the system no memory left: no fault of the file, and
-// nothing that may be recorded as one.
+// The process has too many files open, the system no memory left, the network disk does not answer,
+// or the whole data set is gone: no fault of the file, and nothing that may be recorded as one.
 class Exhausted : public Error {
  public:
   using Error::Error;

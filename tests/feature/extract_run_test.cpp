@@ -3,8 +3,11 @@
 // a store has, grows with its data set, and follows another store.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <utility>
 
 #include "fungi/feature/reopen.h"
 #include "tests/feature/extractor_fixture.h"
@@ -17,6 +20,7 @@ namespace {
 using test::Pictures;
 using test::range;
 using test::tiny_backbone;
+namespace fs = std::filesystem;
 
 class ExtractRunTest : public testing::Test {
  protected:
@@ -117,6 +121,58 @@ TEST_F(ExtractRunTest, RunningOutOfOpenFilesEndsTheRunAndIsNoFaultOfThePictures)
   EXPECT_ERROR("ulimit -n", run("s", Starved()));  // while rows are computed
   EXPECT_TRUE(run("s", Pictures(6)).complete);
   EXPECT_EQ(Store::open(folder_ / "s").rows(), 6u) << "nothing was recorded as a bad picture";
+}
+
+TEST_F(ExtractRunTest, ADataSetThatIsGoneEndsTheRunAndIsNoFaultOfThePictures) {
+  const fs::path data = folder_ / "data", away = folder_ / "away";
+  fs::create_directory(data);
+  for (const char* name : {"filtered.png", "grey.jpg", "progressive.jpg"})
+    fs::copy(fs::path(FUNGI_GOLDEN_DIR) / "input/images" / name, data);
+  for (const bool empty : {false, true}) {  // as a disk leaves the folder that it was mounted on
+    const auto opened = open_dataset(data);
+    fs::rename(data, away);
+    if (empty) fs::create_directory(data);
+    EXPECT_ERROR("no longer where it was opened", run("s", *opened));
+    Extractor plain(backbone_, ExtractorOptions{.objectives = {}}, pool_);
+    EXPECT_ERROR("no longer where it was opened", plain.extract(*opened, test::range(3)));
+    if (empty) fs::remove(data);
+    fs::rename(away, data);
+  }
+  EXPECT_EQ(run("s", *open_dataset(data)).rows, 3u) << "nothing was recorded as a bad picture";
+}
+
+size_t resident_bytes() {
+  size_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * size_t(::sysconf(_SC_PAGESIZE));
+}
+
+// Pictures of 36 MB each, the second of which meets a shortage of memory once.
+class LargePictures : public Pictures {
+ public:
+  LargePictures() : Pictures(8) {}
+  Image decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
+    if (i == 1 && !std::exchange(was_short_, true)) throw std::bad_alloc();
+    Image image{4000, 3000, std::vector<uint8_t>(size_t{4000} * 3000 * 3, uint8_t(40 * i))};
+    least = std::min(least, resident_bytes()), most = std::max(most, resident_bytes());
+    return image;
+  }
+  mutable size_t least = SIZE_MAX, most = 0;
+
+ private:
+  mutable bool was_short_ = false;
+};
+
+TEST_F(ExtractRunTest, FewLargePicturesAreHeldAtATime) {
+  Pool alone(1);
+  Extractor extractor(test::tiny_backbone(alone), ExtractorOptions{.objectives = {}}, alone);
+  const LargePictures data;
+  const StoreRows rows = extractor.extract(data, test::range(8));
+  EXPECT_TRUE(rows.failures.empty()) << "there was memory as soon as the others had left";
+  EXPECT_NE(rows.blocks[0](1, 0), rows.blocks[0](2, 0));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what is freed
+  EXPECT_LT(data.most - data.least, size_t{3} * 36'000'000);
+#endif
 }
 
 TEST(ReadFileBytes, SaysWhenThereAreTooManyOpenFiles) {
