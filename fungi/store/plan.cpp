@@ -196,7 +196,13 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   // They may be many, and are put like the others: the caller can tell of them, and stop between.
   works.insert(works.begin(), std::make_move_iterator(ready.begin()),
                std::make_move_iterator(ready.end()));
-  if (options.dry_run) return works;
+  if (options.dry_run) {  // also where the store cannot be written to
+    const StoreManifest now = current_manifest();
+    const bool as_it_is = works.empty() && in_place() && store::list_updates(folder).empty() &&
+                          now.classes == manifest.classes && now.samples == manifest.samples;
+    if (!as_it_is) store::require_writable(folder);
+    return works;
+  }
 
   if (!manifest.planned) begin();  // from here on only the disk can refuse
   if (!in_place()) {

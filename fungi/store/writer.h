@@ -89,7 +89,7 @@ StoreManifest followed_manifest(const std::filesystem::path& folder);
 class StoreWriter {
  public:
   // Errors: a folder that holds something else, other settings, another writer at work, a disk that
-  // refuses.
+  // refuses. A complete store that cannot be written to is refused by plan(), if it has to change.
   StoreWriter(std::filesystem::path folder, StoreSpec spec, StoreOptions options = {});
   StoreWriter(StoreWriter&&) noexcept;
   ~StoreWriter();  // leaves the folder as it is; what was put stays
