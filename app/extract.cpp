@@ -109,13 +109,18 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
   }
   const std::vector<std::string> early = extractor.notes();
   for (const std::string& note : early) notes.add(note);
-  const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
   {
     Progress progress("extract", a.quiet || a.json, &stop);
+    const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
     ExtractRun run;
     run.stop = &stop;
     run.strict = a.strict;
+    run.rewrite_progress = [&](size_t done, size_t total) {
+      progress.turn_to("rewrite", "rows");
+      progress.update(done, total);
+    };
     run.progress = [&](const ExtractProgress& p) {
+      progress.turn_to("extract");
       progress.update(p.done, p.total, p.failed);
       outcome.computed = p.saved;
     };

@@ -49,8 +49,8 @@ void Progress::watch(const std::atomic<bool>& stop) {
     if (end_.wait_for(lock, std::chrono::milliseconds(50), [this] { return over_; })) return;
   if (over_) return;
   if (drawn_) draw("");
-  say("{}{}: finishing the samples at hand{}; Ctrl-C again stops at once\n", drawn_ ? "\r" : "",
-      label_, total_ ? fmt::format(" ({} of {} samples done)", done_, total_) : "");
+  say("{}{}: finishing the {} at hand{}; Ctrl-C again stops at once\n", drawn_ ? "\r" : "", label_,
+      unit_, total_ ? fmt::format(" ({} of {} {} done)", done_, total_, unit_) : "");
   drawn_ = false;
 }
 
@@ -63,6 +63,15 @@ void Progress::draw(std::string line) {
   say("\r{:<{}}", line, width_);
   width_ = line.size();
   drawn_ = true;
+}
+
+void Progress::turn_to(const std::string& label, const std::string& unit) {
+  const std::lock_guard lock(mutex_);
+  if (label == label_) return;
+  if (drawn_) say("\n");
+  label_ = label, unit_ = unit;
+  drawn_ = false, width_ = 0, done_ = total_ = 0;
+  start_ = Clock::now(), last_ = {};
 }
 
 void Progress::update(size_t done, size_t total, size_t failed) {

@@ -21,6 +21,8 @@ class Progress {
   // Of work that is mostly short and reports from 0 on: nothing is drawn in the first two seconds.
   static std::function<void(size_t, size_t)> of_long_work(const std::string& label, bool quiet);
   ~Progress();
+  // Of other work from here on: a line and a clock of its own. Nothing happens if it is at it.
+  void turn_to(const std::string& label, const std::string& unit = "samples");
   void update(size_t done, size_t total, size_t failed = 0);  // from any thread
 
  private:
@@ -28,7 +30,7 @@ class Progress {
   void watch(const std::atomic<bool>& stop);
   void draw(std::string line);
 
-  const std::string label_;
+  std::string label_, unit_ = "samples";
   const bool shown_;
   std::chrono::seconds patience_{0};
   bool drawn_ = false, over_ = false;

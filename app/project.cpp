@@ -38,7 +38,12 @@ int run(const Arguments& a) {
     Progress progress("project", a.quiet || a.json, &stop);
     ExtractRun run;
     run.stop = &stop;
+    run.rewrite_progress = [&](size_t done, size_t total) {
+      progress.turn_to("rewrite", "rows");
+      progress.update(done, total);
+    };
     run.progress = [&](const ExtractProgress& p) {
+      progress.turn_to("project");
       progress.update(p.done, p.total, p.failed), computed = p.done;
     };
     totals = project_store(from, a.store, std::move(options), pool, run);

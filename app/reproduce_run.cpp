@@ -79,19 +79,23 @@ struct Job {
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
     const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
-    std::optional<Progress> support, progress;  // each with a line and a clock of its own
-    ExtractRun run;
-    run.support_progress = [&](size_t done, size_t total) {
-      if (!support) support.emplace(what + " support", options.quiet);
-      support->update(done, total);
-    };
-    run.progress = [&](const ExtractProgress& p) {
-      support.reset();
-      if (!progress) progress.emplace(what, options.quiet);
-      progress->update(p.done, p.total, p.failed);
-    };
-    extract_to_store(extractor, *dataset, writer, run);
-    progress.reset();
+    {
+      Progress progress(what, options.quiet);
+      ExtractRun run;
+      run.support_progress = [&](size_t done, size_t total) {
+        progress.turn_to(what + " support");
+        progress.update(done, total);
+      };
+      run.rewrite_progress = [&](size_t done, size_t total) {
+        progress.turn_to(what + " rewrite", "rows");
+        progress.update(done, total);
+      };
+      run.progress = [&](const ExtractProgress& p) {
+        progress.turn_to(what);
+        progress.update(p.done, p.total, p.failed);
+      };
+      extract_to_store(extractor, *dataset, writer, run);
+    }
     for (const std::string& note : extractor.notes())
       notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
     return Store::open(folder);

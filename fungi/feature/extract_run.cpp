@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole run: what the store still lacks is computed shard by shard and put into it.
+#include "fungi/feature/extract_run.h"
+
 #include <fmt/format.h>
 
-#include "fungi/feature/extractor.h"
+#include <algorithm>
 
 namespace fungi {
 
@@ -13,17 +15,35 @@ std::vector<StoreSample> store_samples(const Dataset& dataset) {
   return samples;
 }
 
+std::span<const StoreWork> put_known(StoreWriter& writer, std::span<const StoreWork> plan,
+                                     const ExtractRun& run) {
+  const auto end = std::find_if(plan.begin(), plan.end(),
+                                [](const StoreWork& work) { return !work.samples.empty(); });
+  const auto known = plan.first(size_t(end - plan.begin()));
+  size_t done = 0, total = 0;
+  for (const StoreWork& work : known) total += work.copied;
+  for (const StoreWork& work : known) {
+    if (run.stop && run.stop->load()) break;
+    if (run.rewrite_progress && done == 0) run.rewrite_progress(0, total);
+    writer.put(work, {});
+    done += work.copied;
+    if (run.rewrite_progress) run.rewrite_progress(done, total);
+  }
+  return plan.subspan(known.size());
+}
+
 StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
                      const std::vector<StoreWork>& plan, const ExtractRun& run) {
+  const std::span<const StoreWork> todo = put_known(writer, plan, run);
   ExtractProgress progress;
-  for (const StoreWork& work : plan) progress.total += work.samples.size();
+  for (const StoreWork& work : todo) progress.total += work.samples.size();
   const auto tell = [&](size_t done, size_t failed) {
     if (!run.progress) return;
     run.progress({progress.saved + done, progress.total, progress.failed + failed, progress.saved});
   };
-  if (!plan.empty()) tell(0, 0);
-  for (const StoreWork& work : plan) {
+  for (const StoreWork& work : todo) {
     if (run.stop && run.stop->load()) break;
+    if (progress.saved == 0) tell(0, 0);
     const StoreRows rows = extractor.extract(dataset, work.samples, tell, run.stop);
     const std::vector<StoreFailure> failures = writer.put(work, rows);
     progress.saved += work.samples.size() - rows.undone.size();

@@ -123,6 +123,8 @@ struct ExtractProgress {
 struct ExtractRun {
   std::function<void(const ExtractProgress&)> progress;  // from any thread, one call at a time
   std::function<void(size_t, size_t)> support_progress;  // of Extractor::settle(), comes before
+  // Rows of shards in which nothing is new, written again where samples moved: before `progress`.
+  std::function<void(size_t, size_t)> rewrite_progress;
   // Each failure that was recorded, with the sample's id.
   std::function<void(const std::string&, const StoreFailure&)> failure;
   const std::atomic<bool>* stop =

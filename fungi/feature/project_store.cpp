@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "fungi/feature/extract_run.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/store/text.h"
@@ -223,10 +224,12 @@ StoreTotals project_store(const Store& from, const std::filesystem::path& folder
   for (const StoreState& state : from.manifest().state)
     writer.put_state(state.name, from.state(state.name));
   const std::vector<StoreWork> plan = writer.plan(samples.list, from.classes());
+  const std::span<const StoreWork> todo = put_known(writer, plan, run);
   ExtractProgress progress;
-  for (const StoreWork& work : plan) progress.total += work.samples.size();
-  for (const StoreWork& work : plan) {
+  for (const StoreWork& work : todo) progress.total += work.samples.size();
+  for (const StoreWork& work : todo) {
     if (run.stop && run.stop->load()) break;
+    if (run.progress && progress.done == 0) run.progress(progress);
     const StoreRows rows = reprojection.rows(samples, work, pool);
     progress.failed += writer.put(work, rows).size();
     progress.saved = progress.done += work.samples.size();

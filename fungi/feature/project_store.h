@@ -27,7 +27,7 @@ struct ReprojectOptions {
 // Repeating an interrupted call goes on with it; repeated after a change of `from`, it follows:
 // samples that are new or differ there are projected. Errors: no factors, a damaged file of `from`,
 // another store at `folder`, rows at `folder` that would be lost without `prune`. Of `run` only
-// `stop` and `progress` are looked at.
+// `stop`, `rewrite_progress` and `progress` are looked at.
 StoreTotals project_store(const Store& from, const std::filesystem::path& folder,
                           ReprojectOptions options, Pool& pool, const ExtractRun& run = {});
 

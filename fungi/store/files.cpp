@@ -47,6 +47,18 @@ void refuse(const std::filesystem::filesystem_error& error) {
        "check the path and its permissions");
 }
 
+bool is_writable(const Path& folder) { return ::access(folder.c_str(), W_OK | X_OK) == 0; }
+
+void require_writable(Path folder) {
+  namespace fs = std::filesystem;
+  while (!folder.empty() && !fs::exists(folder) && folder != folder.parent_path()) {
+    folder = folder.parent_path();
+  }
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder)) fail("expected a folder, found a file", folder.string());
+  if (!is_writable(folder)) refuse("cannot be written to", folder, errno, "choose another folder");
+}
+
 bool Files::step(const char* verb, const Path& path) const {
   if (dry_run_) return false;
   if (on_step_) on_step_(fmt::format("{} {}", verb, path.string()).c_str());

@@ -44,6 +44,11 @@ auto guarded(const Action& action) {
   }
 }
 
+// Whether the system lets files be made in a folder that is there. require_writable() also takes
+// one that is not there yet, and throws the reason.
+bool is_writable(const Path& folder);
+void require_writable(Path folder);
+
 // What write() calls a file before the rename.
 inline constexpr char kTemporary[] = ".tmp";
 

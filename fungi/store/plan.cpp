@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "fungi/base/error.h"
@@ -178,24 +179,30 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   layout.number_classes_after(like_classes);
   find_shards();
 
-  std::vector<StoreWork> works;
-  std::vector<size_t> ready;  // shards whose rows all exist somewhere
+  std::vector<StoreWork> works, ready;  // ready: the rows all exist somewhere
   to_compute.assign(layout.shards(), 0);
   for (size_t shard = 0; shard < layout.shards(); ++shard) {
     if (shard_rows[shard]) continue;
     StoreWork work{shard, missing(shard)};
     to_compute[shard] = work.samples.size();
-    if (work.samples.empty()) {
-      ready.push_back(shard);
-    } else {
-      works.push_back(std::move(work));
-    }
+    for (size_t i = layout.first(shard); i < layout.last(shard); ++i)
+      work.copied += sources.find(layout.samples[i]) != nullptr;
+    (work.samples.empty() ? ready : works).push_back(std::move(work));
   }
   auto& origins = manifest.origins;
   if (!works.empty() && std::find(origins.begin(), origins.end(), origin) == origins.end()) {
     origins.push_back(origin);
   }
-  if (options.dry_run) return works;
+  // They may be many, and are put like the others: the caller can tell of them, and stop between.
+  works.insert(works.begin(), std::make_move_iterator(ready.begin()),
+               std::make_move_iterator(ready.end()));
+  if (options.dry_run) {  // also where the store cannot be written to
+    const StoreManifest now = current_manifest();
+    const bool as_it_is = works.empty() && in_place() && store::list_updates(folder).empty() &&
+                          now.classes == manifest.classes && now.samples == manifest.samples;
+    if (!as_it_is) store::require_writable(folder);
+    return works;
+  }
 
   if (!manifest.planned) begin();  // from here on only the disk can refuse
   if (!in_place()) {
@@ -214,7 +221,6 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
     for (const auto& sample : store::read_failed(path)) text += store::failed_line(sample);
     if (text != store::read_text(path)) files.write(path, text);
   }
-  for (size_t shard : ready) write_shard(shard, {}, {});
   return works;
 }
 

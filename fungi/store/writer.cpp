@@ -4,11 +4,8 @@
 #include "fungi/store/writer.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "fungi/base/cpu.h"
@@ -48,20 +45,6 @@ void require_free(const fs::path& folder) {
   }
 }
 
-// A dry run cannot try: it asks the system about the folder, or about the one in which it would be
-// made.
-void require_writable(fs::path folder) {
-  while (!folder.empty() && !fs::exists(folder) && folder != folder.parent_path()) {
-    folder = folder.parent_path();
-  }
-  if (folder.empty()) folder = ".";
-  if (!fs::is_directory(folder)) fail("expected a folder, found a file", folder.string());
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    fail(fmt::format("cannot be written to: {}", std::strerror(errno)), folder.string(),
-         "choose another folder");
-  }
-}
-
 }  // namespace
 
 void StoreWriter::State::open() {
@@ -70,12 +53,17 @@ void StoreWriter::State::open() {
   }
   const fs::path own_manifest = folder / store::kManifest;
   // Looked at before the lock, which would stay behind in a folder of somebody else.
+  bool kept = false;  // a complete store: perhaps nothing has to be written, which plan() finds out
   if (fs::exists(own_manifest))
-    read_manifest(folder);
+    kept = read_manifest(folder).complete && !options.overwrite;
   else if (fs::exists(folder))
     require_free(folder);
+  if (kept && !store::is_writable(folder)) {  // e.g. on a medium that is mounted read-only
+    options.dry_run = true;
+    files = store::Files({}, true);
+  }
   if (options.dry_run) {
-    require_writable(folder);
+    if (!kept) store::require_writable(folder);  // it cannot try
   } else {
     files.make_folder(folder);
     lock = store::Lock(folder / store::kLock);
@@ -89,6 +77,7 @@ void StoreWriter::State::open() {
                    "repeat the settings of the store, choose another folder, or pass --overwrite");
       if (const auto update = store::pending_commit(folder)) {
         if (options.dry_run) {
+          store::require_writable(folder);
           fail("an interrupted rewrite has to be finished first", folder.string(),
                "run once without --dry-run");
         }

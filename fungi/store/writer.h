@@ -50,11 +50,13 @@ struct StoreOptions {
   std::function<void(const char* step)> on_step = {};
 };
 
-// One shard to compute: indices into the data set, ascending. Samples whose rows are known already
-// are not listed.
+// One shard to put: indices into the data set of what has to be computed, ascending. Samples whose
+// rows are known already are not listed: put() copies them. A shard whose rows are all known has no
+// samples, and only waits to be written.
 struct StoreWork {
   size_t shard = 0;
   std::vector<size_t> samples;
+  size_t copied = 0;  // rows that put() copies
 };
 
 struct StoreFailure {
@@ -64,8 +66,8 @@ struct StoreFailure {
 };
 
 // The outcome: for each block of the spec a matrix [work.samples.size(), width]; rows named in
-// `failures` and `undone` are ignored. A row that holds a value which is not finite (or too large
-// for float16) becomes a failure of the stage "store".
+// `failures` and `undone` are ignored; without samples there may be no blocks. A row that holds a
+// value which is not finite (or too large for float16) becomes a failure of the stage "store".
 struct StoreRows {
   std::vector<Matrix<float>> blocks;
   std::vector<StoreFailure> failures;
@@ -87,7 +89,7 @@ StoreManifest followed_manifest(const std::filesystem::path& folder);
 class StoreWriter {
  public:
   // Errors: a folder that holds something else, other settings, another writer at work, a disk that
-  // refuses.
+  // refuses. A complete store that cannot be written to is refused by plan(), if it has to change.
   StoreWriter(std::filesystem::path folder, StoreSpec spec, StoreOptions options = {});
   StoreWriter(StoreWriter&&) noexcept;
   ~StoreWriter();  // leaves the folder as it is; what was put stays
@@ -99,9 +101,9 @@ class StoreWriter {
   Matrix<float> state(std::string_view name) const;
   void put_state(const std::string& name, View<const float> values);
 
-  // Compares the data set with what is there and returns what has to be computed. Rows of a data
-  // set that grew, shrank (prune) or was reordered are reused and rewritten in the new order; the
-  // old store stays valid until finish().
+  // Compares the data set with what is there and returns the shards that have to be put, those
+  // without samples first. Rows of a data set that grew, shrank (prune) or was reordered are reused
+  // and rewritten in the new order; the old store stays valid until finish().
   std::vector<StoreWork> plan(std::vector<StoreSample> samples, std::vector<std::string> classes);
   size_t dropped() const;  // rows that plan() found to have left the data set (prune)
 

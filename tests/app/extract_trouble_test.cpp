@@ -250,6 +250,42 @@ TEST(ExtractTrouble, MissingPermissions) {
   EXPECT_NE(unwritable.err.find("Permission denied"), std::string::npos) << unwritable.err;
 }
 
+TEST(ExtractTrouble, AStoreThatCannotBeWrittenToIsNoErrorWhereNothingIsToBeDone) {
+  const std::string as_nobody = ::geteuid() == 0 ? "unshare -U" : "";
+  if (!as_nobody.empty() && std::system("unshare -U true 2>/dev/null") != 0)
+    GTEST_SKIP() << "root writes everywhere; run the tests as another user";
+  const test::TemporaryFolder folder;
+  const fs::path data = folder / "data", store = folder / "store";
+  write_pictures(data);
+  ASSERT_EQ(run_fungi(command(data, store)).status, 0);
+  fs::remove(store / ".lock");
+  const auto before = test::contents(store);
+  fs::permissions(store, fs::perms::owner_read | fs::perms::owner_exec);
+  for (const char* more : {"", "--dry-run"}) {
+    const Outcome same = run_fungi(command(data, store, more), as_nobody);
+    EXPECT_EQ(same.status, 0) << same.err;
+    EXPECT_NE(same.out.find(*more ? " 0 to compute" : " 0 computed now"), std::string::npos)
+        << same.out;
+  }
+  const auto refused = [&](const std::string& more) {
+    const Outcome o = run_fungi(command(data, store, more), as_nobody);
+    EXPECT_EQ(o.status, 1) << more;
+    EXPECT_NE(o.err.find("cannot be written to: Permission denied"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("choose another folder"), std::string::npos) << o.err;
+  };
+  refused("--overwrite --dry-run");
+  fs::create_directory(folder / "aside");
+  for (const char* name : {"grey8.png", "lossy.webp"})
+    fs::rename(data / "b" / name, folder / "aside" / name);
+  for (const char* more : {"--prune", "--prune --dry-run"}) refused(more);  // a whole shard goes
+  for (const char* name : {"grey8.png", "lossy.webp"})
+    fs::rename(folder / "aside" / name, data / "b" / name);
+  fs::copy(data / "a/grey.jpg", data / "a/new.jpg");
+  for (const char* more : {"", "--dry-run"}) refused(more);
+  fs::permissions(store, fs::perms::owner_all);
+  EXPECT_EQ(test::contents(store), before);
+}
+
 TEST(ExtractTrouble, AnotherModelIsRefusedAndChangesNothing) {
   const test::TemporaryFolder folder;
   write_pictures(folder / "data");

@@ -85,6 +85,31 @@ TEST(ExtractUser, CtrlCIsAcknowledgedWhileSamplesAreFinished) {
   EXPECT_TRUE(contains(o.err, "samples done); Ctrl-C again stops at once")) << o.err;
 }
 
+TEST(ExtractUser, CtrlCWhileRowsAreMovedStopsBetweenShardsAndKeepsThem) {
+  const test::TemporaryFolder folder;
+  const fs::path store = folder / "store";
+  const std::string moved = command(folder / "data", store, "--shard 4");
+  Outcome o;
+  const auto found = [&] { return o.status == 130 && contains(o.out, " more wait, 0 computed"); };
+  for (size_t pictures = 640; pictures <= 40960 && !found(); pictures *= 4) {
+    fs::remove_all(store);
+    test::write_idx(folder / "data", pictures);
+    ASSERT_EQ(run_fungi(command(folder / "data", store)).status, 0);
+    for (const char* seconds : {"0.2", "0.4", "1", "2.5", "6", "15"}) {
+      o = run_fungi(moved, std::string("timeout --preserve-status -s INT ") + seconds);
+      if (found() || o.status == 0) break;
+    }
+  }
+  EXPECT_TRUE(found()) << "the signal never found it at work: " << o.out << o.err;
+  EXPECT_TRUE(contains(o.err, "interrupted; repeat the command to go on")) << o.err;
+  EXPECT_TRUE(contains(run_fungi("info " + store.string()).out, "a rewrite is not finished"));
+  const Outcome rest = run_fungi(moved);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_TRUE(contains(rest.out, " 0 computed now")) << rest.out;
+  ASSERT_EQ(run_fungi(command(folder / "data", folder / "fresh", "--shard 4")).status, 0);
+  EXPECT_EQ(test::contents(store), test::contents(folder / "fresh"));
+}
+
 TEST(ExtractUser, CtrlCWhileNegativesAreDrawn) {
   const test::TemporaryFolder folder;
   const Outcome o =

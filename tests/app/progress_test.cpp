@@ -63,6 +63,21 @@ TEST_F(ProgressLine, HasRateAndRemainingTimeOnATerminal) {
   EXPECT_EQ(elsewhere.err.find(" left"), std::string::npos) << elsewhere.err;
 }
 
+TEST_F(ProgressLine, TellsOfRowsThatOnlyMove) {
+  NEEDS_TERMINALS();
+  ASSERT_EQ(run_fungi(extract("a")).status, 0);
+  std::string shown = on_a_terminal(extract("a") + " --shard 4");
+  EXPECT_TRUE(matches(shown, R"(\rrewrite 0/12 \(0 %\))")) << shown;
+  EXPECT_TRUE(matches(shown, R"(\rrewrite 12/12 \(100 %\), [0-9]+\.[0-9]/s, 0 s left)")) << shown;
+  EXPECT_FALSE(matches(shown, R"(\rextract)")) << shown;
+  EXPECT_TRUE(matches(shown, " 0 computed now")) << shown;
+  test::write_idx(folder_ / "data", 14);
+  shown = on_a_terminal(extract("a") + " --shard 5");
+  EXPECT_TRUE(matches(shown, R"(\rrewrite 10/10 [^\n]*\n\rextract 0/2 )")) << shown;
+  EXPECT_TRUE(matches(shown, R"(\rextract 2/2 \(100 %\))")) << shown;
+  EXPECT_TRUE(matches(shown, " 2 computed now")) << shown;
+}
+
 TEST_F(ProgressLine, FitsTheTerminal) {
   NEEDS_TERMINALS();
   const std::string shown = on_a_terminal(extract("a"), "stty cols 20; TERM=dumb");

@@ -85,6 +85,16 @@ std::vector<Scenario> scenarios() {
          extract(5, 30, 2)(folder, std::move(options));
        },
        true},
+      {"moved, stopped between shards", first(0, 30, 1),
+       [](const fs::path& folder, StoreOptions options) {
+         options.shard_size = 11;
+         for (const size_t shards : {size_t(1), size_t(-1)}) {
+           Extraction run;
+           run.stop_after = shards;
+           run(folder, example_samples(0, 30), options);
+         }
+       },
+       true},
       {"retried", first(0, 30, 1),
        [](const fs::path& folder, StoreOptions options) {
          options.shard_size = 8;

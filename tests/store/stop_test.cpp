@@ -86,5 +86,67 @@ TEST(StoreStop, UnfinishedGrowthLeavesTheOldStoreReadable) {
   expect_same_bytes(tmp / "fresh", tmp / "s", "grown twice");
 }
 
+TEST(StoreStop, RowsThatOnlyMoveAreWrittenByPutAndMayBeStoppedBetween) {
+  Folder tmp;
+  Extraction run, fresh;
+  run(tmp / "s", example_samples(0, 60));
+  const size_t rows = run.totals.rows;
+  fresh(tmp / "fresh", example_samples(0, 60), {.shard_size = 11});
+  size_t shards = 0;
+  StoreOptions options{.shard_size = 11};
+  options.on_step = [&](const char* step) {
+    shards += std::string_view(step).starts_with("write ") &&
+              std::string_view(step).find("/rows-") != std::string_view::npos;
+  };
+  {
+    StoreWriter writer(tmp / "s", example_spec(), options);
+    size_t copied = 0;
+    for (const StoreWork& work : writer.plan(example_samples(0, 60), kClasses)) {
+      EXPECT_TRUE(work.samples.empty());
+      copied += work.copied;
+    }
+    EXPECT_EQ(copied, rows);
+    EXPECT_EQ(shards, 0u) << "it may take long: plan() leaves it to put()";
+    EXPECT_FALSE(writer.finish().complete);
+  }
+  run.stop_after = 2;
+  run(tmp / "s", example_samples(0, 60), options);
+  EXPECT_EQ(shards, 2u);
+  EXPECT_FALSE(run.totals.complete);
+  EXPECT_EQ(run.totals.missing, 0u);
+  EXPECT_EQ(run.totals.rows + run.totals.waiting, rows);
+  EXPECT_EQ(Store::open(tmp / "s").rows(), rows) << "the old one";
+  const StoreInfo info = describe_store(tmp / "s");
+  EXPECT_EQ(info.pending_updates, 1u);
+  EXPECT_NE(to_text(info).find("a rewrite is not finished: repeat"), std::string::npos);
+  run.stop_after = size_t(-1);
+  shards = 0;
+  run(tmp / "s", example_samples(0, 60), options);
+  EXPECT_EQ(shards, 4u) << "it goes on where it was";
+  EXPECT_EQ(run.computed, 0u);
+  expect_same_bytes(tmp / "fresh", tmp / "s", "rewritten in two runs");
+}
+
+TEST(StoreStop, ShardsThatOnlyMoveComeFirst) {
+  Folder tmp;
+  Extraction run;
+  run.fails = [](const std::string&) { return false; };
+  run(tmp / "s", example_samples(1, 41));
+  StoreWriter writer(tmp / "s", example_spec(), {.shard_size = 8});
+  const auto samples = example_samples(0, 41);
+  const std::vector<StoreWork> works = writer.plan(samples, kClasses);
+  ASSERT_EQ(works.size(), 6u);
+  EXPECT_EQ(works[0].shard, 1u);
+  EXPECT_EQ(works[0].copied, 8u);
+  EXPECT_EQ(works[5].samples, std::vector<size_t>{0});
+  EXPECT_EQ(works[5].copied, 7u);
+  StoreRows wrong;
+  wrong.failures.push_back({0, "decode", ""});
+  EXPECT_ERROR("expected 2 blocks, found 0", writer.put(works[0], wrong));
+  EXPECT_ERROR("expected 2 blocks, found 0", writer.put(works[5], {}));
+  writer.put(works[0], {});
+  EXPECT_ERROR("was put already", writer.put(works[0], {}));
+}
+
 }  // namespace
 }  // namespace fungi::test

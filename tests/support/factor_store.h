@@ -55,7 +55,7 @@ inline MadeSample made_sample(size_t seed, size_t i) {
 }
 
 inline void write_factor_store(const std::filesystem::path& folder, size_t n, size_t seed,
-                               StoreType type = StoreType::float32) {
+                               StoreType type = StoreType::float32, size_t shard = 7) {
   StoreSpec spec;
   spec.pipeline = "embedding+kl+dino+simclr";
   spec.precision = "f32";
@@ -70,7 +70,7 @@ inline void write_factor_store(const std::filesystem::path& folder, size_t n, si
     spec.blocks.push_back({g.name + "_factors_b", g.terms * kOutputs});
     spec.blocks.push_back({g.name + "_factors_a", g.terms * kInputs});
   }
-  StoreWriter writer(folder, spec, {.shard_size = 7});
+  StoreWriter writer(folder, spec, {.shard_size = shard});
   std::vector<StoreSample> samples;
   for (size_t i = 0; i < n; ++i) samples.push_back({"sample-" + std::to_string(i), int64_t(i % 3)});
   for (const StoreWork& work : writer.plan(samples, {"x", "y", "z"})) {
