@@ -223,6 +223,28 @@ TEST_F(EvaluateUser, CkaPrintsTheSimilarityOfTheUnitRows) {
   EXPECT_NE(table.find(fmt::format("{:.3f}", expected)), std::string::npos) << table;
 }
 
+TEST_F(EvaluateUser, WhatTakesTheMemoryIsNamed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own; use another build";
+#endif
+  constexpr size_t kColumns = 2500;  // whose products take 50 MB, and their panels as much
+  std::vector<test::MadeRow> rows(kColumns);
+  for (size_t i = 0; i < kColumns; ++i) {
+    rows[i] = {fmt::format("{}", i), 0, {std::vector<float>(kColumns)}};
+    rows[i].blocks[0][i] = 1;
+  }
+  test::write_made_store(folder_ / "square", rows, {"x"});
+  // The program and its libraries take 120 MB of addresses, with one thread of OpenBLAS, which
+  // waits for ever where it cannot start more.
+  const Outcome o =
+      run_fungi("cka " + at("square") + " -j 1", "ulimit -v 180000; OPENBLAS_NUM_THREADS=1");
+  EXPECT_EQ(o.status, 1) << o.out;
+  EXPECT_NE(o.err.find("out of memory"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("fewer blocks (--features)"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("'fungi project'"), std::string::npos) << o.err;
+  EXPECT_EQ(o.err.find("model"), std::string::npos) << o.err;
+}
+
 TEST_F(EvaluateUser, ProbesAndNeighboursHaveTheSameWords) {
   const std::string validation = " --json --validation " + at("test");  // a fifth is too small here
   const Json knn = Json::parse(run("knn", "-k 3 --pca 4 --json").out)[0],
