@@ -213,6 +213,20 @@ TEST_F(Output, ARowComesFirstWhereItsIndexMissesIt) {
   }
 }
 
+TEST_F(Output, AnIndexThatDoesNotFitOnTheDiskLeavesNoFolder) {
+  std::vector<MadeRow> rows;
+  for (size_t i = 0; i < 500; ++i)
+    rows.push_back({std::to_string(i), 0, {{1, float(i), float(i % 7)}}});
+  write("s", rows);
+  fs::create_directory(folder_ / "mine");
+  for (const std::string name : {"new", "mine"}) {
+    const Outcome o = run_fungi("index " + at("s") + " --pca 0 -o " + at(name), "ulimit -f 2;");
+    EXPECT_EQ(o.status, 1) << o.err;
+    EXPECT_EQ(fs::exists(folder_ / name), name == "mine") << "what was there stays";
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "mine"));
+}
+
 TEST_F(Output, ARowWithoutLabelIsNamed) {
   write("s", {{"a", 0, {{1, 0}}}, {"loose", -1, {{1, 1}}}, {"d", 1, {{0, 1}}}});
   write("t", {{"a", 0, {{1, 0}}}, {"d", 1, {{0, 1}}}});
