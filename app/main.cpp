@@ -166,6 +166,18 @@ bool reader_has_left() {
   return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
+// What takes the memory of a verb, and how it takes less.
+std::string memory_hint(const CLI::App& verb) {
+  const std::string name = verb.get_name();
+  if (name == "project") return "use fewer threads (-j) or a smaller --projection-dim";
+  for (const char* with_model : {"extract", "reproduce", "inspect", "models", "info", "bench"})
+    if (name == with_model) return "use fewer threads (-j) or a smaller model";
+  return fmt::format(
+      "use {}a store of fewer columns ('fungi project', or 'fungi extract' with a smaller "
+      "--projection-dim)",
+      verb.get_option_no_throw("--features") ? "fewer blocks (--features), or " : "");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -197,8 +209,15 @@ int run(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     return explain(app, e, argc > 1 ? argv[1] : "");
   }
-  for (auto& [self, verb] : verbs)
-    if (self->parsed()) return verb();
+  for (auto& [self, verb] : verbs) {
+    if (!self->parsed()) continue;
+    try {
+      return verb();
+    } catch (const std::bad_alloc&) {
+      say("fungi: out of memory\n  hint: {}\n", memory_hint(*self));
+      return kError;
+    }
+  }
   return kUsage;
 }
 
@@ -220,8 +239,6 @@ int main(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& e) {
     say("fungi: {}: {}\n  hint: check the path and its permissions\n", shown(e.path1().string()),
         e.code().message());
-  } catch (const std::bad_alloc&) {
-    say("fungi: out of memory\n  hint: use fewer threads (-j) or a smaller model\n");
   } catch (const std::exception& e) {
     // What printing throws is told below.
     if (!std::ferror(stdout)) say("fungi: internal error: {}\n", e.what());

@@ -9,6 +9,7 @@
 #include "app/features.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/search/feature_index.h"
+#include "fungi/search/knn.h"
 #include "fungi/store/text.h"
 
 namespace fungi::app {
@@ -175,21 +176,20 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a,
   return vectors;
 }
 
-// Rows of identical pictures are equally near and come by number, also before the one asked for,
-// and may push it out: it changes places with them.
-void put_first(const Database& database, size_t row, const float* query, size_t q,
-               Neighbours& found) {
+// The row that was asked for comes first, whatever was found: rows of identical pictures are
+// equally near and come by number, a longer row has a larger inner product, and an index may miss
+// the row itself, as a graph does whose links do not lead to hundreds of copies.
+void put_first(size_t row, View<const float> query, Metric metric, size_t q, Neighbours& found,
+               Pool& pool) {
   uint32_t* index = found.index.row(q);
+  double* value = found.value.row(q);
   const size_t k = found.index.cols();
   size_t at = size_t(std::find(index, index + k, uint32_t(row)) - index);
-  if (at == k) {
-    const Matrix<float> first = database.vector(index[0]);
-    if (!std::equal(first.data(), first.data() + first.cols(), query)) return;
+  if (at == k) {  // it takes the place of the last
     at = k - 1;
-    index[at] = uint32_t(row), found.value(q, at) = found.value(q, 0);
+    index[at] = uint32_t(row);
+    value[at] = knn(query, query, 1, pool, {.metric = metric}).value(0, 0);
   }
-  if (found.value(q, at) != found.value(q, 0)) return;
-  double* value = found.value.row(q);
   std::rotate(index, index + at, index + at + 1);
   std::rotate(value, value + at, value + at + 1);
 }
@@ -226,7 +226,8 @@ int run(const Arguments& a) {
       continue;
     }
     const size_t at = next++;
-    if (query.row) put_first(*database, *query.row, vectors.row(at), at, found);
+    if (query.row)
+      put_first(*query.row, vectors.view().slice(at, 1), database->metric(), at, found, pool);
     store::Json neighbours = store::Json::array();
     std::vector<std::vector<std::string>> table;
     for (size_t b = 0; b < found.index.cols(); ++b) {

@@ -5,104 +5,127 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/feature/feature_rows.h"
+#include "fungi/pca/covariance.h"
+#include "fungi/pca/eigen_kernel.h"
 
 namespace fungi {
 namespace {
 
-constexpr size_t kRowBlock = 1024;  // rows laid side by side at once
+// ‖XᵀY‖² for every two blocks, below the diagonal and on it: their part of the squared scatter.
+Matrix<double> products_of_columns(const Store& store, const std::vector<StoreBlock>& blocks,
+                                   Pool& pool) {
+  Covariance covariance(total_width(blocks));
+  each_joined_part(store, blocks, [&](size_t, Matrix<float> part) { covariance.add(part, pool); });
+  const Moments moments = covariance.finish(pool);
+  Matrix<double> product(blocks.size(), blocks.size());
+  size_t row = 0;
+  for (size_t a = 0; a < blocks.size(); row += blocks[a++].width) {
+    size_t col = 0;
+    for (size_t b = 0; b <= a; col += blocks[b++].width)
+      for (size_t i = 0; i < blocks[a].width; ++i)
+        for (size_t j = 0; j < blocks[b].width; ++j) {
+          const double value = moments.scatter(row + i, col + j);
+          product(a, b) += value * value;
+        }
+  }
+  return product;
+}
 
-size_t total(const std::vector<size_t>& widths) {
-  if (widths.empty()) fail("expected at least one block, found none", "blocks", "");
-  return std::accumulate(widths.begin(), widths.end(), size_t{0});
+std::vector<double> means_of(const Store& store, const std::vector<StoreBlock>& blocks) {
+  std::vector<double> mean(total_width(blocks), 0.0);
+  each_joined_part(store, blocks, [&](size_t, Matrix<float> part) {
+    for (size_t i = 0; i < part.rows(); ++i)
+      for (size_t c = 0; c < mean.size(); ++c) mean[c] += double(part(i, c));
+  });
+  for (double& value : mean) value /= double(store.rows());
+  return mean;
+}
+
+// The same from products of rows, since ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩: for some rows and some others at a
+// time, those of every block, which need not be kept. In f64, as PCA has them: there are few rows.
+Matrix<double> products_of_rows(const Store& store, const std::vector<StoreBlock>& blocks,
+                                size_t part_bytes, Pool& pool) {
+  constexpr size_t kMostRows = 1024, kGrain = 32;  // 8 MB of products for a block
+  const std::vector<double> mean = means_of(store, blocks);
+  const size_t width = mean.size(), count = blocks.size();
+  const size_t step = std::clamp<size_t>(part_bytes / (sizeof(float) * width), 1, kMostRows);
+  std::vector<size_t> starts(count, 0);  // the first column of each block
+  for (size_t b = 1; b < count; ++b) starts[b] = starts[b - 1] + blocks[b - 1].width;
+  const EigenKernel& kernel = eigen_kernel(best_isa());
+  const auto read = [&](size_t first) {
+    Matrix<float> part(std::min(step, store.rows() - first), width);
+    store.read(blocks, true, first, part);
+    return part;
+  };
+  Matrix<double> product(count, count);
+  for (size_t first = 0; first < store.rows(); first += step) {
+    Matrix<double> rows;  // centred
+    {
+      const Matrix<float> part = read(first);
+      rows = Matrix<double>(part.rows(), width);
+      pool.parallel_for(part.rows(), 1, [&](size_t i, size_t, unsigned) {
+        for (size_t c = 0; c < width; ++c) rows(i, c) = double(part(i, c)) - mean[c];
+      });
+    }
+    for (size_t other = 0; other <= first; other += step) {
+      Matrix<double> columns;  // of the other rows
+      {
+        const Matrix<float> part = read(other);
+        columns = Matrix<double>(width, part.rows());
+        pool.parallel_for(width, kGrain, [&](size_t begin, size_t end, unsigned) {
+          for (size_t i = 0; i < part.rows(); ++i)
+            for (size_t c = begin; c < end; ++c) columns(c, i) = double(part(i, c)) - mean[c];
+        });
+      }
+      const size_t n = columns.cols(), tasks = (rows.rows() + kGrain - 1) / kGrain;
+      std::vector<Matrix<double>> grams;  // −XXᵀ of each block
+      for (size_t b = 0; b < count; ++b) grams.emplace_back(rows.rows(), n);
+      pool.parallel_for(count * tasks, 1, [&](size_t task, size_t, unsigned) {
+        const size_t b = task / tasks, i = task % tasks * kGrain;
+        kernel.subtract_product(std::min(kGrain, rows.rows() - i), n, blocks[b].width,
+                                rows.row(i) + starts[b], width, columns.row(starts[b]), n,
+                                grams[b].row(i), n);
+      });
+      const double times = other < first ? 2 : 1;  // these rows and those, those and these
+      pool.parallel_for(count, 1, [&](size_t a, size_t, unsigned) {
+        for (size_t b = 0; b <= a; ++b)
+          for (size_t i = 0; i < rows.rows(); ++i)
+            product(a, b) += times * kernel.dot(n, grams[a].row(i), grams[b].row(i));
+      });
+    }
+  }
+  return product;
 }
 
 }  // namespace
 
-CkaStream::CkaStream(std::vector<size_t> widths, std::vector<std::string> names)
-    : widths_(std::move(widths)), names_(std::move(names)), covariance_(total(widths_)) {
-  for (size_t b = names_.size(); b < widths_.size(); ++b) names_.push_back(std::to_string(b));
-}
-
-void CkaStream::add(const std::vector<View<const float>>& blocks, Pool& pool) {
-  if (blocks.size() != widths_.size())
-    fail(fmt::format("expected {} blocks, found {}", widths_.size(), blocks.size()), "blocks", "");
-  const size_t rows = blocks[0].rows;
-  for (size_t b = 0; b < blocks.size(); ++b)
-    if (blocks[b].rows != rows || blocks[b].cols != widths_[b])
-      fail(fmt::format("expected {} x {} in block {}, found {} x {}", rows, widths_[b], names_[b],
-                       blocks[b].rows, blocks[b].cols),
-           "blocks", "compare features of the same rows");
-  for (size_t first = 0; first < rows; first += kRowBlock) {
-    const size_t count = std::min(kRowBlock, rows - first);
-    Matrix<float> joined(count, covariance_.width());
-    for (size_t i = 0; i < count; ++i) {
-      float* to = joined.row(i);
-      for (const View<const float>& block : blocks)
-        to = std::copy_n(block.row(first + i), block.cols, to);
-    }
-    add_joined(joined, pool);
-  }
-}
-
-void CkaStream::add_joined(View<const float> rows, Pool& pool) { covariance_.add(rows, pool); }
-
-Matrix<double> CkaStream::finish(Pool& pool) {
-  if (covariance_.rows() < 2)
-    fail(fmt::format("expected at least two rows, found {}", covariance_.rows()), "blocks",
-         "use more rows");
-  const Moments moments = covariance_.finish(pool);
-  const size_t count = widths_.size();
-  Matrix<double> product(count, count), out(count, count);  // product: ‖XᵀY‖²
-  size_t row = 0;
-  for (size_t a = 0; a < count; row += widths_[a++]) {
-    size_t col = 0;
-    for (size_t b = 0; b <= a; col += widths_[b++]) {
-      double sum = 0;
-      for (size_t i = 0; i < widths_[a]; ++i)
-        for (size_t j = 0; j < widths_[b]; ++j) {
-          const double value = moments.scatter(row + i, col + j);
-          sum += value * value;
-        }
-      product(a, b) = product(b, a) = sum;
-    }
-    if (!(product(a, a) > 0))
-      fail(
-          fmt::format("expected rows that differ, block {} has the same row everywhere", names_[a]),
-          "blocks", "leave the block out (--features)");
-  }
-  for (size_t a = 0; a < count; ++a)
-    for (size_t b = 0; b < count; ++b)
-      out(a, b) =
-          a == b ? 1 : product(a, b) / (std::sqrt(product(a, a)) * std::sqrt(product(b, b)));
-  return out;
-}
-
-Matrix<double> linear_cka(const std::vector<View<const float>>& blocks, Pool& pool) {
-  std::vector<size_t> widths;
-  for (const View<const float>& block : blocks) widths.push_back(block.cols);
-  CkaStream stream(std::move(widths));
-  stream.add(blocks, pool);
-  return stream.finish(pool);
-}
-
-Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool) {
+Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool,
+                          size_t part_bytes) {
+  const std::string place = store.folder().string();
   std::vector<StoreBlock> chosen;
-  std::vector<size_t> widths;
-  std::vector<std::string> names;
   for (const std::string& name : blocks)
-    for (const StoreBlock& block : store.select(name)) {
-      chosen.push_back(block);
-      widths.push_back(block.width);
-      names.push_back(block.name);
-    }
-  CkaStream stream(std::move(widths), std::move(names));
-  each_joined_part(store, chosen,
-                   [&](size_t, Matrix<float> part) { stream.add_joined(part, pool); });
-  return stream.finish(pool);
+    for (const StoreBlock& block : store.select(name)) chosen.push_back(block);
+  if (chosen.empty()) fail("expected at least one block, found none", place, "name a block");
+  if (store.rows() < 2)
+    fail(fmt::format("expected at least two rows, found {}", store.rows()), place, "use more rows");
+  const Matrix<double> product = store.rows() < total_width(chosen)
+                                     ? products_of_rows(store, chosen, part_bytes, pool)
+                                     : products_of_columns(store, chosen, pool);
+  Matrix<double> out(chosen.size(), chosen.size());
+  for (size_t a = 0; a < chosen.size(); ++a) {
+    if (!(product(a, a) > 0))
+      fail(fmt::format("expected rows that differ, block {} has the same row everywhere",
+                       chosen[a].name),
+           place, "leave the block out (--features)");
+    out(a, a) = 1;
+    for (size_t b = 0; b < a; ++b)
+      out(a, b) = out(b, a) = product(a, b) / (std::sqrt(product(a, a)) * std::sqrt(product(b, b)));
+  }
+  return out;
 }
 
 }  // namespace fungi

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "fungi/evaluate/cka.h"
@@ -21,6 +22,8 @@ namespace {
 using report::Change;
 using report::Evaluation;
 using report::Result;
+
+constexpr const char *kCkaTitle = "Similarity of the blocks", *kMapTitle = "Map of the test rows";
 
 const char* direction(double value) { return value > 0 ? "up" : value < 0 ? "down" : ""; }
 
@@ -164,7 +167,7 @@ std::string few_shot_section(const Store& train, const Store& test, const Evalua
 
 // One test row, or a block that is the same everywhere, has no CKA; the rest of the page has.
 std::string cka_section(const Store& test, const Evaluation& e, Pool& pool) {
-  const std::string head = "<h2>Similarity of the blocks</h2>";
+  const std::string head = fmt::format("<h2>{}</h2>", kCkaTitle);
   try {
     return head +
            "<p class=note>linear CKA on the test rows; 1 = the same up to rotation and scale</p>" +
@@ -177,6 +180,7 @@ std::string cka_section(const Store& test, const Evaluation& e, Pool& pool) {
 std::string map_section(const Store& test, const Evaluation& e, const ReportOptions& o,
                         Pool& pool) {
   constexpr size_t kMostPoints = 4000, kMostNames = 40;
+  const std::string head = fmt::format("<h2>{}</h2>", kMapTitle);
   const size_t every = (e.test.ids.size() + kMostPoints - 1) / kMostPoints;
   std::vector<size_t> chosen;
   for (size_t i = 0; i < e.test.ids.size(); i += every) chosen.push_back(i);
@@ -184,13 +188,11 @@ std::string map_section(const Store& test, const Evaluation& e, const ReportOpti
   for (const std::string& f : {e.plain().features, e.full().features}) {
     const ScratchMatrix rows = load_rows(test, test.select(f), {}, o.memory_limit, pool, chosen);
     if (!Pca::applies(2, rows.rows(), rows.cols()))
-      return "<h2>Map of the test rows</h2><p class=note>left out: it needs more than two rows and "
-             "columns</p>";
+      return head + "<p class=note>left out: it needs more than two rows and columns</p>";
     const Pca pca = Pca::fit(rows, 2, pool);
     if (!(pca.total_variance() > 0))
-      return fmt::format(
-          "<h2>Map of the test rows</h2><p class=note>left out: all rows of {} are the same</p>",
-          html::breakable(f));
+      return head + fmt::format("<p class=note>left out: all rows of {} are the same</p>",
+                                html::breakable(f));
     const double shown = 100 * double(pca.explained_variance()[0] + pca.explained_variance()[1]) /
                          double(pca.total_variance());
     figures +=
@@ -199,12 +201,26 @@ std::string map_section(const Store& test, const Evaluation& e, const ReportOpti
                                   e.classes, "Test rows in two dimensions, " + f),
                     html::breakable(f), shown);
   }
-  return fmt::format(
-      "<h2>Map of the test rows</h2><p class=note>first two principal components{}; colours are "
-      "classes{}</p>{}<div class=two>{}</div>",
-      every > 1 ? fmt::format(" of {} rows, evenly chosen", chosen.size()) : "",
-      e.classes.size() <= kMostNames ? ", press one to pick it out" : ", named on hovering",
-      e.classes.size() <= kMostNames ? html::legend(e.classes) : "", figures);
+  return head +
+         fmt::format(
+             "<p class=note>first two principal components{}; colours are "
+             "classes{}</p>{}<div class=two>{}</div>",
+             every > 1 ? fmt::format(" of {} rows, evenly chosen", chosen.size()) : "",
+             e.classes.size() <= kMostNames ? ", press one to pick it out" : ", named on hovering",
+             e.classes.size() <= kMostNames ? html::legend(e.classes) : "", figures);
+}
+
+// What the memory cannot hold costs its section, not the page.
+template <class Section>
+std::string within_memory(const char* title, const Section& section) {
+  try {
+    return section();
+  } catch (const std::bad_alloc&) {
+    return fmt::format(
+        "<h2>{}</h2><p class=note>left out: not enough memory; stores of fewer columns need "
+        "less</p>",
+        title);
+  }
 }
 
 std::string setting(std::string_view name, std::string_view value) {
@@ -277,7 +293,8 @@ std::string make_report(const Store& train, const Store& test, const Dataset* tr
     body += train_pictures && test_pictures
                 ? report::neighbour_cards(e, train, *train_pictures, *test_pictures, o)
                 : "<p class=note>left out: the report was made without the pictures</p>";
-    body += cka_section(test, e, pool) + map_section(test, e, o, pool);
+    body += within_memory(kCkaTitle, [&] { return cka_section(test, e, pool); });
+    body += within_memory(kMapTitle, [&] { return map_section(test, e, o, pool); });
   }
   return html::page("fungi report", body + settings_section(train, test, o));
 }

@@ -32,7 +32,8 @@ std::vector<std::string> report_notes(const Store& train, const Store& test,
 // Pictures are optional; without them the neighbours are left out. They must be the data sets the
 // stores were made from; one that is missing leaves its place empty. Errors: those of
 // report_notes(), stores that cannot be compared, k larger than the training rows.
-// Sections that such rows cannot have (CKA of one row) are left out with a note.
+// Sections that such rows cannot have (CKA of one row), or the memory not (CKA, the map), are left
+// out with a note.
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
                         const Dataset* test_pictures, const ReportOptions& options, Pool& pool);
 

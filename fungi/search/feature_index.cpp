@@ -71,10 +71,7 @@ void require_free(const fs::path& folder) {
 store::Lock take_folder(const fs::path& folder) {
   fs::create_directories(folder);
   require_free(folder);
-  store::Lock lock(folder / kUnfinished);
-  fs::remove_all(folder / kNew);
-  fs::create_directories(folder / kNew / store::kState);
-  return lock;
+  return store::Lock(folder / kUnfinished);
 }
 
 // The new index takes the place of the old one, of which nothing stays. Without index.json, which
@@ -180,9 +177,14 @@ void FeatureIndex::require_can_save(const fs::path& folder) {
 
 void FeatureIndex::save(const fs::path& folder) const {
   const State& s = *state_;
+  const bool was_there = store::guarded([&] { return fs::exists(folder); });
   const store::Lock lock = store::guarded([&] { return take_folder(folder); });
   const fs::path fresh = folder / kNew;
   try {
+    store::guarded([&] {
+      fs::remove_all(fresh);
+      fs::create_directories(fresh / store::kState);
+    });
     s.reduction.save(fresh);
     for (const NamedMatrix& m : s.record.state)
       write_file_atomically(fresh / store::state_file(m.name),
@@ -191,10 +193,11 @@ void FeatureIndex::save(const fs::path& folder) const {
     write_npy(fresh / "id_ends.npy", npy_array(s.id_ends->view().data, {s.id_ends->view().rows}));
     write_npy(fresh / "labels.npy", npy_array(s.labels->view().data, {s.labels->view().rows}));
     s.index->save(fresh);
-  } catch (...) {  // a full disk costs an older index nothing
+  } catch (...) {  // a full disk costs an older index nothing, and a new one leaves no folder
     std::error_code ignored;
     fs::remove_all(fresh, ignored);
     fs::remove(folder / kUnfinished, ignored);
+    if (!was_there) fs::remove(folder, ignored);
     throw;
   }
   store::guarded([&] {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "fungi/base/random.h"
 #include "fungi/store/export.h"
 #include "tests/support/command.h"
 #include "tests/support/idx.h"
@@ -175,6 +176,55 @@ TEST_F(Output, ARowComesBeforeItsCopies) {
         for (const auto& n : near) ids.insert(n["id"].get<std::string>());
         EXPECT_EQ(ids.size(), near.size()) << "each once";
       }
+}
+
+// A graph of few links that were chosen hastily does not find all of these rows.
+TEST_F(Output, ARowComesFirstWhereItsIndexMissesIt) {
+  std::vector<MadeRow> rows;
+  std::string asked;
+  for (size_t i = 0; i < 1000; ++i) {
+    const RandomStream random(4, "search rows", i);
+    rows.push_back({std::to_string(i), 0, {{}}});
+    for (size_t c = 0; c < 12; ++c)  // five directions
+      rows[i].blocks[0].push_back(float(random.uniform(c) - 0.5 + 0.1 * double(i % 5)));
+    if (i % 25 == 0) asked += " " + std::to_string(i);
+  }
+  write("s", rows);
+  for (const std::string metric : {"euclidean", "cosine"}) {
+    ASSERT_EQ(run_fungi("index " + at("s") + " --links 4 --build-effort 4 --pca 0 -o " + at("i") +
+                        " --metric " + metric)
+                  .status,
+              0);
+    const Outcome o = run_fungi("search " + at("i") + " --effort 10 --json -k 10 --row" + asked);
+    ASSERT_EQ(o.status, 0) << o.err;
+    const auto queries = nlohmann::json::parse(o.out)["queries"];
+    ASSERT_EQ(queries.size(), 40u);
+    for (const auto& query : queries) {
+      const auto& near = query["neighbours"];
+      std::set<std::string> ids;
+      for (const auto& n : near) ids.insert(n["id"].get<std::string>());
+      EXPECT_EQ(ids.size(), 10u) << "each once";
+      EXPECT_EQ(near[0]["id"], query["row"]);
+      if (metric == "euclidean")
+        EXPECT_EQ(near[0]["distance"], 0);
+      else
+        EXPECT_NEAR(near[0]["similarity"], 1, 1e-6);
+    }
+  }
+}
+
+TEST_F(Output, AnIndexThatDoesNotFitOnTheDiskLeavesNoFolder) {
+  std::vector<MadeRow> rows;
+  for (size_t i = 0; i < 500; ++i)
+    rows.push_back({std::to_string(i), 0, {{1, float(i), float(i % 7)}}});
+  write("s", rows);
+  fs::create_directory(folder_ / "mine");
+  for (const std::string name : {"new", "mine"}) {
+    const Outcome o = run_fungi("index " + at("s") + " --pca 0 -o " + at(name), "ulimit -f 2;");
+    EXPECT_EQ(o.status, 1) << o.err;
+    EXPECT_EQ(fs::exists(folder_ / name), name == "mine") << "what was there stays";
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "mine"));
 }
 
 TEST_F(Output, ARowWithoutLabelIsNamed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The assignment against all permutations, the overlap by hand, CKA against numpy.
+// The assignment against all permutations, the overlap by hand.
 #include "fungi/evaluate/clustering.h"
 
 #include <gtest/gtest.h>
@@ -10,11 +10,7 @@
 #include <numeric>
 
 #include "fungi/base/random.h"
-#include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/hungarian.h"
-#include "tests/evaluate/golden.h"
-#include "tests/support/folder.h"
-#include "tests/support/made_store.h"
 
 namespace fungi {
 namespace {
@@ -107,82 +103,6 @@ TEST(Clustering, finds_separate_classes) {
   EXPECT_EQ(score.kmeans.centres.rows(), 3u);
   labels[3] = -1;
   EXPECT_THROW(evaluate_clustering(rows, labels, {}, pool), Error);
-}
-
-TEST(Cka, equals_numpy) {
-  Pool pool(2);
-  const Matrix<float> a = golden_matrix("cka_a"), b = golden_matrix("cka_b"),
-                      c = golden_matrix("cka_c");
-  const auto golden = golden_json("cka");
-  const std::vector<View<const float>> blocks{a, b, c};
-  const Matrix<double> found = linear_cka(blocks, pool);
-  for (size_t i = 0; i < 3; ++i)
-    for (size_t j = 0; j < 3; ++j) EXPECT_NEAR(found(i, j), golden[i][j].get<double>(), 1e-6);
-  // In parts, the same bytes.
-  CkaStream stream({a.cols(), b.cols(), c.cols()});
-  for (size_t first = 0; first < 70; first += 30) {
-    const size_t count = std::min<size_t>(30, 70 - first);
-    stream.add(
-        {a.view().slice(first, count), b.view().slice(first, count), c.view().slice(first, count)},
-        pool);
-  }
-  const Matrix<double> parts = stream.finish(pool);
-  EXPECT_TRUE(std::equal(found.data(), found.data() + 9, parts.data()));
-}
-
-// Blocks of a store are compared as every other evaluation has them: each row of length 1.
-TEST(Cka, of_a_store_is_that_of_its_unit_rows) {
-  Pool pool(2);
-  const test::TemporaryFolder folder;
-  const std::vector<std::string> names{"embedding", "kl", "dino"};
-  const size_t widths[] = {3, 7, 4}, n = 40;
-  const RandomStream random(6, "cka");
-  std::vector<test::MadeRow> rows(n);
-  std::vector<Matrix<float>> raw, unit;
-  for (size_t b = 0; b < 3; ++b) {
-    raw.emplace_back(n, widths[b]), unit.emplace_back(n, widths[b]);
-    for (size_t i = 0; i < n; ++i) {
-      double square = 0;
-      for (size_t c = 0; c < widths[b]; ++c) {  // what they share, what they do not, any length
-        const double value =
-            random.normal(i) * double(c + 1) + random.normal(1000 * (b + 1) + 10 * i + c);
-        raw[b](i, c) = float(double(1 + i % 4) * value);
-        square += double(raw[b](i, c)) * double(raw[b](i, c));
-      }
-      for (size_t c = 0; c < widths[b]; ++c)
-        unit[b](i, c) = float(raw[b](i, c) / std::sqrt(square));
-      rows[i].id = std::to_string(i);
-      rows[i].blocks.emplace_back(raw[b].row(i), raw[b].row(i) + widths[b]);
-    }
-  }
-  test::write_made_store(folder / "store", rows, {}, names);
-  const Store store = Store::open(folder / "store");
-  const Matrix<double> found = linear_cka(store, names, pool),
-                       expected = linear_cka({unit[0], unit[1], unit[2]}, pool),
-                       as_stored = linear_cka({raw[0], raw[1], raw[2]}, pool),
-                       turned = linear_cka(store, {"dino", "embedding"}, pool);
-  for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(found.data()[i], expected.data()[i], 1e-6) << i;
-  for (const auto& [a, b] : {std::pair(0, 1), {0, 2}, {1, 2}})
-    EXPECT_GT(std::abs(as_stored(size_t(a), size_t(b)) - expected(size_t(a), size_t(b))), 1e-3);
-  EXPECT_NEAR(turned(0, 1), expected(0, 2), 1e-6);
-}
-
-TEST(Cka, does_not_see_turns_and_scales) {
-  Pool pool(1);
-  const Matrix<float> a = golden_matrix("cka_a");
-  Matrix<float> turned(a.rows(), a.cols());
-  for (size_t i = 0; i < a.rows(); ++i)
-    for (size_t c = 0; c < a.cols(); ++c) turned(i, c) = -3 * a(i, a.cols() - 1 - c) + 7;
-  EXPECT_NEAR(linear_cka({a, turned}, pool)(0, 1), 1, 1e-6);
-}
-
-TEST(Cka, refuses_bad_input) {
-  Pool pool(1);
-  const Matrix<float> a = golden_matrix("cka_a"), same_everywhere(70, 3);
-  EXPECT_THROW(linear_cka({}, pool), Error);
-  EXPECT_THROW(linear_cka({a, a.view().slice(0, 10)}, pool), Error);
-  EXPECT_THROW(linear_cka({a.view().slice(0, 1)}, pool), Error);
-  EXPECT_THROW(linear_cka({a, same_everywhere}, pool), Error);
 }
 
 }  // namespace

@@ -172,12 +172,19 @@ def cka():
     b = (a[:, :5] @ rng.standard_normal((5, 9)) + 0.5 * rng.standard_normal((70, 9))).astype(np.float32) + 2
     c = rng.standard_normal((70, 4)).astype(np.float32)
     blocks = [a, b, c]
-    centred = [x.astype(np.float64) - x.astype(np.float64).mean(0) for x in blocks]
-    norm = lambda x, y: np.linalg.norm(x.T @ y) ** 2
-    table = [[norm(x, y) / np.sqrt(norm(x, x) * norm(y, y)) for y in centred] for x in centred]
+
+    def table(rows):
+        """Of the first rows, each of length 1."""
+        unit = [x[:rows].astype(np.float64) for x in blocks]
+        unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in unit]
+        centred = [x - x.mean(0) for x in unit]
+        norm = lambda x, y: np.linalg.norm(x.T @ y) ** 2
+        return [[norm(x, y) / np.sqrt(norm(x, x) * norm(y, y)) for y in centred] for x in centred]
+
     for name, block in zip("abc", blocks):
         save("cka_" + name, block)
-    golden["cka"] = table
+    golden["cka"] = table(70)
+    golden["cka_few_rows"] = table(20)  # fewer than columns
 
 
 def revisited(ranks, truth, cuts=(1, 5, 10)):
