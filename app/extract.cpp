@@ -18,13 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A view of the first `limit` samples; everything else as it is.
-std::vector<StoreSample> limited_samples(const Dataset& dataset, size_t limit) {
-  std::vector<StoreSample> samples = store_samples(dataset);
-  if (limit && limit < samples.size()) samples.resize(limit);
-  return samples;
-}
-
 std::vector<NamedMatrix> read_given(const std::string& file) {
   std::vector<NamedMatrix> given;
   if (file.empty()) return given;
@@ -206,7 +199,7 @@ int run(const ExtractArguments& a) {
                              .retry_failed = a.retry || a.strict,
                              .dry_run = a.dry_run};
   store_options.like = a.like;
-  const std::vector<StoreSample> samples = limited_samples(*dataset, a.limit);
+  const std::vector<StoreSample> samples = store_samples(*dataset, a.limit);
   if (samples.size() < dataset->size())
     store_options.prune_hint = fmt::format(
         "--limit leaves the first {} of {} samples: leave it out, or raise it; for fewer "

@@ -8,9 +8,9 @@
 
 namespace fungi {
 
-std::vector<StoreSample> store_samples(const Dataset& dataset) {
-  std::vector<StoreSample> samples(dataset.size());
-  for (size_t i = 0; i < dataset.size(); ++i)
+std::vector<StoreSample> store_samples(const Dataset& dataset, size_t limit) {
+  std::vector<StoreSample> samples(limit ? std::min(limit, dataset.size()) : dataset.size());
+  for (size_t i = 0; i < samples.size(); ++i)
     samples[i] = {dataset.id(i), dataset.label(i), dataset.key(i)};
   return samples;
 }

@@ -147,6 +147,8 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
 FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
                              std::vector<StoreFailure>* failures = nullptr);
 
-std::vector<StoreSample> store_samples(const Dataset& dataset);
+// The first `limit` samples, 0: all. Only those are asked for their keys: a key of a file takes a
+// look at the disk.
+std::vector<StoreSample> store_samples(const Dataset& dataset, size_t limit = 0);
 
 }  // namespace fungi

@@ -57,10 +57,10 @@ DatasetKind kind_of_file(const fs::path& file) {
 // Images anywhere win over archives lying beside them.
 DatasetKind kind_of_folder(const fs::path& folder) {
   DatasetKind packed = DatasetKind::automatic;
-  for (const fs::path& file : list_folder(folder)) {
-    const std::string ext = extension(file), name = file.filename().string();
+  for (const fs::directory_entry& file : list_folder(folder)) {
+    const std::string ext = extension(file), name = file.path().filename().string();
     if (is_image_extension(ext)) return DatasetKind::automatic;
-    if (packed != DatasetKind::automatic || fs::is_directory(file)) continue;
+    if (packed != DatasetKind::automatic || file.is_directory()) continue;
     if (is_tar_extension(ext)) packed = DatasetKind::tar;
     if (name.find("idx3-ubyte") != std::string::npos) packed = DatasetKind::idx;
     if (ext == "bin" && (name.starts_with("data_batch") ||
@@ -75,11 +75,11 @@ DatasetKind kind_of_folder(const fs::path& folder) {
 std::string where_images_are(const fs::path& folder) {
   std::error_code ignored;
   if (fs::is_directory(folder, ignored))
-    for (const fs::path& inner : list_folder(folder))
-      if (fs::is_directory(inner, ignored))
+    for (const fs::directory_entry& inner : list_folder(folder))
+      if (inner.is_directory(ignored))
         if (const DatasetKind kind = kind_of_folder(inner); kind != DatasetKind::automatic)
-          return fmt::format("give {}, which holds a data set of the kind {}", inner.string(),
-                             to_string(kind));
+          return fmt::format("give {}, which holds a data set of the kind {}",
+                             inner.path().string(), to_string(kind));
   return "give a folder that holds .jpg, .png or .webp files, or name the kind of data set";
 }
 
@@ -196,20 +196,20 @@ bool is_tar_extension(std::string_view ext) {
 
 bool is_hidden(const fs::path& file) { return file.filename().string().starts_with('.'); }
 
-std::vector<fs::path> list_folder(const fs::path& folder, size_t* hidden_images) {
+std::vector<fs::directory_entry> list_folder(const fs::path& folder, size_t* hidden_images) {
   std::error_code error;
-  std::vector<fs::path> entries;
+  std::vector<fs::directory_entry> entries;
   for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
        it.increment(error))
     if (!is_hidden(it->path()))
-      entries.push_back(it->path());
+      entries.push_back(*it);
     else if (hidden_images && is_image_extension(extension(it->path())))
       ++*hidden_images;
   if (error)
     fail(fmt::format("cannot read the folder: {}", error.message()), folder.string(),
          "check its permissions");
   std::sort(entries.begin(), entries.end(),
-            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+            [](const auto& a, const auto& b) { return a.path().native() < b.path().native(); });
   return entries;
 }
 

@@ -36,19 +36,20 @@ class Walk {
            folder.string());
     const auto self = std::make_pair(status.st_dev, status.st_ino);
     if (!inside_.insert(self).second) return;
-    for (const fs::path& entry : list_folder(folder, &hidden)) {
+    for (const fs::directory_entry& entry : list_folder(folder, &hidden)) {
       if (only_first && !found.empty()) break;
-      const std::string name = entry.filename().string();
+      const std::string name = entry.path().filename().string();
       std::error_code ignored;
-      const fs::file_status kind = fs::status(entry, ignored);
-      if (fs::is_directory(kind)) {
+      const bool regular = entry.is_regular_file(ignored);  // first: most are, one lookup for links
+      if (!regular && entry.is_directory(ignored)) {
         visit(entry, top.empty() ? name : top, below.empty() ? name : below + "/" + name);
-      } else if (fs::is_regular_file(kind) ||
-                 !fs::exists(kind)) {  // a dangling link fails when it is read
-        if (is_image_extension(extension(entry)))
-          found.push_back({top, below, name});
-        else
-          ++others[extension(entry)];
+      } else if (!regular && entry.exists(ignored)) {
+        ++special;  // to read a pipe may take forever
+        ++others[extension(entry)];
+      } else if (is_image_extension(extension(entry))) {
+        found.push_back({top, below, name});  // a dangling link, too: it fails when it is read
+      } else {
+        ++others[extension(entry)];
       }
     }
     inside_.erase(self);
@@ -58,7 +59,8 @@ class Walk {
   bool only_first = false;  // stop at the first image
   std::vector<Found> found;
   std::map<std::string, size_t> others;
-  size_t hidden = 0;  // images among the hidden files; hidden folders are not entered
+  size_t special = 0;  // of those others: pipes, sockets and devices, whatever their names say
+  size_t hidden = 0;   // images among the hidden files; hidden folders are not entered
 
  private:
   fs::path root_;
@@ -71,6 +73,9 @@ class FolderDataset final : public Dataset {
     Walk walk(root);
     walk.start();
     ignored_ = std::move(walk.others);
+    if (walk.special > 0)
+      notes_.push_back(
+          fmt::format("{} of what was left out are pipes, sockets or devices", walk.special));
     if (walk.hidden > 0)
       notes_.push_back(fmt::format(
           "{} hidden picture(s), whose names begin with a dot, were left out", walk.hidden));

@@ -27,9 +27,11 @@ bool is_tar_extension(std::string_view extension);
 bool is_hidden(const std::filesystem::path& file);
 
 // Entries of a folder, hidden ones left out, sorted by name (bytes). Hidden names of images are
-// added to the count.
-std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder,
-                                               size_t* hidden_images = nullptr);
+// added to the count. Ask an entry itself what it is (entry.is_directory(), not fs::is_directory):
+// it knows from the listing, and only links and what a file system does not tell are looked up.
+// Hundreds of thousands of lookups on a network disk would take minutes.
+std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& folder,
+                                                          size_t* hidden_images = nullptr);
 std::optional<uint64_t> size_of_file(const std::filesystem::path& file);
 bool contains_image(const std::filesystem::path& folder);  // anywhere below
 // "12 .txt and 3 .csv files": for messages about folders without images.

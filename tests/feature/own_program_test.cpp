@@ -137,6 +137,17 @@ TEST_F(OwnProgram, AnotherKeyIsAnotherPicture) {
   EXPECT_EQ(computed(), range(0)) << "nothing is known: the rows stay";
 }
 
+// A key may take a look at a far disk.
+TEST_F(OwnProgram, OnlyTheFirstAreAskedForTheirKeysUnderALimit) {
+  Shelf pictures(4);
+  pictures.keys = {"a", "b"};  // to ask for another one is an error
+  EXPECT_EQ(store_samples(pictures, 2).size(), 2u);
+  EXPECT_EQ(store_samples(pictures, 2)[1].key, "b");
+  pictures.keys = {"a", "b", "c", "d"};
+  EXPECT_EQ(store_samples(pictures, 9).size(), 4u);
+  EXPECT_EQ(store_samples(pictures).size(), 4u);
+}
+
 TEST_F(OwnProgram, WhatADataSetThrowsEndsTheSampleOrTheRun) {
   Shelf pictures(3);
   const auto run = [&] { return extractor.extract(pictures, range(3)).failures.size(); };
