@@ -11,9 +11,7 @@
 namespace fungi::dataset {
 
 void Shard::add(const Member& member) {
-  Wanted& wanted = wanted_[member.ordinal];
-  ++wanted.by;
-  ++wanted.left;
+  ++wanted_[member.ordinal];
   last_wanted_ = std::max(last_wanted_, member.ordinal);
 }
 
@@ -38,114 +36,59 @@ std::vector<uint8_t> Shard::read_at(const Member& member) const {
 }
 
 // Reads on until the member comes by, keeping what others will ask for; starts again when it has
-// passed. Each turn of the loop looks at everything anew: while one waits, others go on.
+// passed.
 std::vector<uint8_t> Shard::read_forwards(const Member& member) const {
-  announce(member.ordinal);
-  std::unique_lock lock(held_.mutex);
-  if (left(member.ordinal) == 0)  // all had it: they go through the archive once more
-    for (auto& [ordinal, wanted] : wanted_) wanted.left = wanted.by;
-  for (;;) {
-    held_.shards.remove(this);
-    held_.shards.push_front(this);
-    if (const auto kept = stash_.find(member.ordinal); kept != stash_.end()) {
-      give(member.ordinal);
-      return left(member.ordinal) > 0 ? kept->second : take(kept);
-    }
-    if (!reader_ || passed() >= member.ordinal) begin();
-    if (!at_hand_ && !reader_->next())
-      fail("cannot read the archive: it has changed since it was indexed", file_.string());
-    at_hand_ = true;
-    const size_t ordinal = reader_->ordinal(), size = reader_->size();
+  const std::lock_guard lock(held_.mutex);
+  held_.shards.remove(this);
+  held_.shards.push_front(this);
+  if (const auto kept = stash_.find(member.ordinal); kept != stash_.end()) {
+    if (--kept->second.left > 0) return kept->second.bytes;
+    return take(kept);
+  }
+  if (!reader_ || reader_->ordinal() >= member.ordinal) {
+    reader_ = std::make_unique<TarReader>(file_);
+    trim_holdings();
+  }
+  while (reader_->next()) {
+    const size_t ordinal = reader_->ordinal();
+    const auto wanted = wanted_.find(ordinal);
     if (ordinal == member.ordinal) {
-      at_hand_ = false;
       std::vector<uint8_t> bytes = reader_->data();
-      give(ordinal);
-      if (left(ordinal) > 0 && make_room(size)) keep(ordinal, bytes);  // links will ask for it, too
+      if (wanted != wanted_.end() && wanted->second > 1)  // links will ask for it, too
+        keep(ordinal, bytes, wanted->second - 1);
       if (ordinal >= last_wanted_) reader_.reset();
       return bytes;
     }
-    const bool expected = left(ordinal) > 0 && !stash_.count(ordinal) && size <= held_.most_bytes;
-    const bool room = expected && make_room(size);
-    if (expected && !room && ordinal > first_asked_) {
-      wait_for_others(member.ordinal, lock);
-      continue;
-    }
-    at_hand_ = false;
-    if (room) keep(ordinal, reader_->data());
+    if (wanted != wanted_.end() && !stash_.count(ordinal))
+      keep(ordinal, reader_->data(), wanted->second);
   }
+  fail("cannot read the archive: it has changed since it was indexed", file_.string());
 }
 
-void Shard::announce(size_t ordinal) const {
-  std::thread::id first{};
-  const std::thread::id me = std::this_thread::get_id();
-  if (!held_.first_thread.compare_exchange_strong(first, me) && first != me) held_.several = true;
-  size_t lowest = first_asked_;
-  while (ordinal < lowest && !first_asked_.compare_exchange_weak(lowest, ordinal)) {
-  }
-}
-
-// Opens the archive, and closes those beyond the limit that were not read for the longest time.
-void Shard::begin() const {
-  reader_ = std::make_unique<TarReader>(file_);
-  at_hand_ = false;
-  ++held_.begun;
-  size_t readers = 0;
-  for (const Shard* shard : held_.shards)
-    if (shard->reader_ && ++readers > held_.most_readers) shard->reader_.reset();
-  forget_down_to(held_.most_bytes);
-}
-
-// Ordinal of the last member that cannot be read any more.
-size_t Shard::passed() const { return reader_->ordinal() - (at_hand_ ? 1 : 0); }
-
-// How many samples will still ask for it.
-size_t Shard::left(size_t ordinal) const {
-  const auto wanted = wanted_.find(ordinal);
-  return wanted == wanted_.end() ? 0 : wanted->second.left;
-}
-
-void Shard::give(size_t ordinal) const {
-  if (left(ordinal) > 0) --wanted_[ordinal].left;
-}
-
-// One thread alone forgets what it did not ask for so far; several wait for each other, and forget
-// only what lies before all that they ask for.
-bool Shard::make_room(size_t bytes) const {
-  if (!held_.several && bytes <= held_.most_bytes) forget_down_to(held_.most_bytes - bytes);
-  const auto fits = [&] { return held_.bytes + bytes <= held_.most_bytes; };
-  while (!fits() && !stash_.empty() && stash_.begin()->first < first_asked_) take(stash_.begin());
-  return fits();
-}
-
-void Shard::keep(size_t ordinal, std::vector<uint8_t> bytes) const {
+void Shard::keep(size_t ordinal, std::vector<uint8_t> bytes, size_t left) const {
   held_.bytes += bytes.size();
-  stash_[ordinal] = std::move(bytes);
-  held_.changed.notify_all();
+  stash_[ordinal] = {std::move(bytes), left};
+  trim_holdings();
 }
 
-std::vector<uint8_t> Shard::take(Stash::iterator kept) const {
-  std::vector<uint8_t> bytes = std::move(kept->second);
+std::vector<uint8_t> Shard::take(std::map<size_t, Kept>::iterator kept) const {
+  std::vector<uint8_t> bytes = std::move(kept->second.bytes);
   held_.bytes -= bytes.size();
   stash_.erase(kept);
-  ++held_.takes;
-  held_.changed.notify_all();
   return bytes;
 }
 
-// Begins with the shard that was not read for the longest time, and in it with the first member.
-void Shard::forget_down_to(size_t bytes) const {
+// Closes and forgets what is beyond the limits, beginning with the shard that was not read for the
+// longest time, and in it with the first member.
+void Shard::trim_holdings() const {
+  size_t readers = 0;
+  for (const Shard* shard : held_.shards)
+    if (shard->reader_ && ++readers > held_.most_readers) shard->reader_.reset();
   for (auto at = held_.shards.rbegin(); at != held_.shards.rend(); ++at)
-    while (held_.bytes > bytes && !(*at)->stash_.empty()) (*at)->take((*at)->stash_.begin());
+    while (held_.bytes > held_.most_bytes && !(*at)->stash_.empty())
+      (*at)->take((*at)->stash_.begin());
   held_.shards.remove_if(
       [](const Shard* shard) { return !shard->reader_ && shard->stash_.empty(); });
-}
-
-// Until another thread has taken something, or has come by the member itself.
-void Shard::wait_for_others(size_t ordinal, std::unique_lock<std::mutex>& lock) const {
-  const auto over = [&, before = held_.takes] {
-    return held_.takes != before || stash_.count(ordinal);
-  };
-  if (!held_.changed.wait_for(lock, held_.patience, over)) forget_down_to(0);
 }
 
 }  // namespace fungi::dataset

@@ -143,7 +143,6 @@ TEST_F(Shards, KeepWhatLinksWillAskForUntilAllHaveIt) {
 TEST_F(Shards, GiveTheSameBytesInAnyOrderToAnyThread) {
   held_.most_bytes = 5'000;
   held_.most_readers = 2;
-  held_.patience = std::chrono::milliseconds(5);  // in such an order they wait in vain
   std::vector<std::jthread> threads;
   for (uint32_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
@@ -154,83 +153,6 @@ TEST_F(Shards, GiveTheSameBytesInAnyOrderToAnyThread) {
     });
   threads.clear();
   EXPECT_LE(held_.bytes, 5'000u);
-}
-
-// Each thread has runs of samples that follow each other, as the extractor deals them out; the
-// memory holds a part of one such round only.
-class Rounds : public Shards {
- protected:
-  static constexpr size_t kThreads = 8, kRun = 6, kAll = 200;
-
-  Rounds() : shard_(write_shard(root_, 99, kAll), held_) {
-    held_.most_bytes = 10'000;
-    shard_.set_compressed(true);
-    for (size_t m = 0; m < kAll; ++m) shard_.add(member(m));
-  }
-  void go_through(size_t first, size_t last) {
-    std::atomic<size_t> next = first;
-    std::vector<std::jthread> threads;
-    for (size_t t = 0; t < kThreads; ++t)
-      threads.emplace_back([&] {
-        for (size_t run; (run = next.fetch_add(kRun)) < last;)
-          for (size_t m = run; m < std::min(run + kRun, last); ++m) {
-            EXPECT_EQ(shard_.read(member(m)), content(99, m)) << m;
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it is decoded
-          }
-      });
-  }
-
-  dataset::Shard shard_;
-};
-
-TEST_F(Rounds, ThreadsAheadWaitForThoseBehindInsteadOfForgettingWhatTheyNeed) {
-  held_.patience = std::chrono::hours(1);
-  for (const size_t walk : {1u, 2u}) {
-    shard_.read(member(0));  // whoever is scheduled first, this comes before all others
-    go_through(1, kAll);
-    EXPECT_EQ(held_.begun, walk) << "the archive is read once for every walk";
-    EXPECT_EQ(held_.bytes, 0u);
-  }
-}
-
-TEST_F(Rounds, NobodyWaitsForWhatAnEarlierRunHasDone) {
-  held_.patience = std::chrono::hours(1);
-  shard_.read(member(100));
-  EXPECT_EQ(held_.bytes, 10'000u) << "of what lies before it";
-  go_through(101, kAll);
-  EXPECT_EQ(held_.begun, 1u);
-}
-
-TEST_F(Rounds, WhatNobodyTakesIsForgottenAfterAWhile) {
-  held_.patience = std::chrono::milliseconds(20);
-  EXPECT_EQ(shard_.read(member(0)), content(99, 0));
-  for (const size_t m : {60u, 120u, 30u})  // by another thread, and none asks for what is between
-    std::jthread([&] { EXPECT_EQ(shard_.read(member(m)), content(99, m)); });
-  EXPECT_LE(held_.bytes, 10'000u);
-  EXPECT_EQ(held_.begun, 2u) << "for the last, which had passed";
-}
-
-TEST_F(Rounds, OneThreadAloneNeverWaits) {
-  held_.patience = std::chrono::hours(1);
-  for (const size_t m : {0u, 150u, 100u, 199u, 145u})
-    EXPECT_EQ(shard_.read(member(m)), content(99, m));
-}
-
-TEST(TarShards, AMemberBeyondTheMemoryCostsNoOther) {
-  const TemporaryFolder root;
-  {
-    TarWriter tar(root / "a.tar.gz");
-    for (const size_t size : {100u, 5000u, 200u, 300u})
-      tar.file(fmt::format("{}.png", size), std::vector<uint8_t>(size));
-  }
-  dataset::Holdings held;
-  held.most_bytes = 1000;
-  dataset::Shard shard(root / "a.tar.gz", held);
-  shard.set_compressed(true);
-  for (size_t m = 1; m <= 4; ++m) shard.add({m, 0, 0});
-  EXPECT_EQ(shard.read({4, 0, 300}).size(), 300u);
-  EXPECT_EQ(held.bytes, 300u) << "the first and the third";
-  EXPECT_EQ(shard.read({2, 0, 5000}).size(), 5000u);
 }
 
 }  // namespace
