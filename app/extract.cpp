@@ -205,6 +205,12 @@ int run(const ExtractArguments& a) {
         "--limit leaves the first {} of {} samples: leave it out, or raise it; for fewer "
         "rows write to another folder",
         samples.size(), dataset->size());
+  if (!a.given.empty() && !fs::exists(a.store)) {  // a refusal must not leave a folder behind
+    StoreOptions look = store_options;
+    look.dry_run = true;
+    StoreWriter looked(a.store, spec, look);
+    extractor.require_stated(looked);
+  }
   StoreWriter writer(a.store, spec, store_options);
   extractor.require_stated(writer);  // in a dry run, too
   Notes notes{.shown = !a.quiet && !a.json};

@@ -67,7 +67,7 @@ void Progress::draw(std::string line) {
 
 void Progress::turn_to(const std::string& label, const std::string& unit) {
   const std::lock_guard lock(mutex_);
-  if (label == label_) return;
+  if (label == label_ && total_ > 0) return;
   if (drawn_) say("\n");
   label_ = label, unit_ = unit;
   drawn_ = false, width_ = 0, done_ = total_ = 0;

@@ -22,6 +22,7 @@ class Progress {
   static std::function<void(size_t, size_t)> of_long_work(const std::string& label, bool quiet);
   ~Progress();
   // Of other work from here on: a line and a clock of its own. Nothing happens if it is at it.
+  // The first call starts the clock.
   void turn_to(const std::string& label, const std::string& unit = "samples");
   void update(size_t done, size_t total, size_t failed = 0);  // from any thread
 

@@ -227,6 +227,8 @@ size_t Extractor::shard_size() const {
   return std::clamp<size_t>(kMostBytes / row_bytes, 1, most);
 }
 
+constexpr const char* kReading = "read";
+
 // Of full-size pictures that a thread holds at a time, unless a single one is larger.
 constexpr size_t kHeldBytes = size_t{64} << 20;
 
@@ -245,7 +247,7 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
   };
   for (size_t i = 0; i < results.size(); ++i) {
     const size_t index = samples[first + i];
-    const char* stage = "read";
+    const char* stage = kReading;
     try {
       const Stages::Scope scope(worker.stages(), "decode");
       const std::vector<uint8_t> bytes = dataset.read(index);
@@ -255,7 +257,7 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
     } catch (const Exhausted&) {
       throw;  // no fault of the picture: it must not be recorded as a bad one
     } catch (const Error& e) {
-      dataset.require_present();
+      if (stage == kReading) dataset.require_present();
       failures[i] = {first + i, stage, e.message(), e.hint()};
       continue;
     } catch (const std::bad_alloc&) {

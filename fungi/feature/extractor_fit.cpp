@@ -68,8 +68,11 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
     // False: a file that is broken, or too much for the backbone's numbers, is no negative;
     // extraction will report it.
     const auto embedded = [&](size_t index, unsigned worker, Matrix<float>& out) {
+      bool was_read = false;
       try {
-        const Image image = support.image(index, s.options.decode);
+        const std::vector<uint8_t> bytes = support.read(index);
+        was_read = true;
+        const Image image = support.decode(index, bytes, s.options.decode);
         const PreparedSample sample{&image, support.id(index)};
         out = workers[worker].embed_request({&sample, 1}, group.request);
         return std::all_of(out.data(), out.data() + out.rows() * out.cols(),
@@ -77,7 +80,7 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       } catch (const Exhausted&) {
         throw;
       } catch (const Error&) {
-        support.require_present();
+        if (!was_read) support.require_present();
         return false;
       } catch (const std::bad_alloc&) {  // a picture too large for the memory
         return false;

@@ -93,7 +93,8 @@ class Dataset {
   // stored_bytes() in digits. A time of modification would differ between copies of the same data.
   virtual std::string key(size_t i) const;
   // Exhausted where the file or folder that was opened is no longer there, or another one has its
-  // name (an empty one, where a disk was): what a sample that cannot be read is asked first.
+  // name (an empty one, where a disk was): asked when a sample could not be read, and only then,
+  // since not every file system numbers its files for ever. Of a list it is the list itself.
   void require_present() const;
 
  protected:

@@ -153,7 +153,7 @@ void fail_reading(const char* what, int reason, const std::filesystem::path& fil
                     "allow more open files (ulimit -n) or use fewer threads (-j), then repeat");
   if (reason == ENOMEM)
     throw Exhausted(message, file.string(), "free memory or use fewer threads (-j), then repeat");
-  for (const int lost : {ESTALE, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, ENODEV, ENXIO})
+  for (const int lost : {ESTALE, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH})
     if (reason == lost)
       throw Exhausted(message, file.string(), "connect the disk or the server again, then repeat");
   fail(message, file.string());

@@ -199,7 +199,8 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
   if (options.dry_run) {  // also where the store cannot be written to
     const StoreManifest now = current_manifest();
     const bool as_it_is = works.empty() && in_place() && store::list_updates(folder).empty() &&
-                          now.classes == manifest.classes && now.samples == manifest.samples;
+                          now.classes == manifest.classes && now.samples == manifest.samples &&
+                          now.spec.settings == manifest.spec.settings;
     if (!as_it_is) store::require_writable(folder);
     return works;
   }

@@ -192,7 +192,7 @@ TEST(Extract, AStoreKeepsTheHeadsItBeganWith) {
   EXPECT_EQ(other.status, 1);
   EXPECT_NE(other.err.find("keeps the state it began with"), std::string::npos) << other.err;
   EXPECT_EQ(run("b", two + " --like " + (folder / "a").string()).status, 1);
-  EXPECT_FALSE(fs::exists(folder / "b/manifest.json"));
+  EXPECT_FALSE(fs::exists(folder / "b"));
   EXPECT_EQ(run("b", one + " --like " + (folder / "a").string()).status, 0);
   // Refused before anything is thrown away, and in a dry run, too.
   const auto before = test::contents(folder / "b");

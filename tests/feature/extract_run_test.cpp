@@ -141,6 +141,17 @@ TEST_F(ExtractRunTest, ADataSetThatIsGoneEndsTheRunAndIsNoFaultOfThePictures) {
   EXPECT_EQ(run("s", *open_dataset(data)).rows, 3u) << "nothing was recorded as a bad picture";
 }
 
+// Whatever happened to the list meanwhile: its bytes were there, they are no picture.
+TEST_F(ExtractRunTest, ABadPictureOfAReplacedListIsRecorded) {
+  fs::copy(fs::path(FUNGI_GOLDEN_DIR) / "input/images/grey.jpg", folder_ / "good.jpg");
+  std::ofstream(folder_ / "bad.jpg") << "no picture";
+  std::ofstream(folder_ / "list.txt") << "good.jpg\nbad.jpg\n";
+  const auto opened = open_dataset(folder_ / "list.txt");
+  fs::copy(folder_ / "list.txt", folder_ / "new.txt");
+  fs::rename(folder_ / "new.txt", folder_ / "list.txt");
+  EXPECT_EQ(run("s", *opened).failed, 1u);
+}
+
 size_t resident_bytes() {
   size_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;

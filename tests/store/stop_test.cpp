@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run that ends early, between shards or within one: nothing is computed twice, what was readable
 // stays so, and in the end there are the bytes of an undisturbed run. (Kills:
-// store_crash_test.cpp.)
+// crash_test.cpp.)
 #include <nlohmann/json.hpp>
 
 #include "fungi/store/store.h"

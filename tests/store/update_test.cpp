@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs that were killed or stopped leave in a store when another command follows, not the same
-// one again (store_crash_test.cpp): files of half a shard, failures of another content, folders.
+// one again (crash_test.cpp): files of half a shard, failures of another content, folders.
 #include "fungi/store/store.h"
 #include "tests/store/fixture.h"
 
