@@ -2,41 +2,10 @@
 // Small real files, cut at every byte and changed at random: each variant must be read or refused
 // with an Error, within little memory. The generator is the counter-based one, so a failure names
 // its seed and can be repeated.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
 #include "support.h"
-
-namespace {
-std::atomic<size_t> largest_request{0};
-
-void* counted(size_t bytes, size_t alignment) {
-  size_t seen = largest_request.load();
-  while (seen < bytes && !largest_request.compare_exchange_weak(seen, bytes)) {
-  }
-  void* memory = nullptr;  // of the exact size, so that the sanitizer sees every step beyond it
-  if (posix_memalign(&memory, alignment, bytes) != 0) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-// Every allocation of this program goes through here, so that the largest one can be judged. GCC 12
-// would inline only half of a pair and then warn that the halves do not match.
-void* operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
+#include "tests/support/allocations.h"
 
 namespace fungi {
 namespace {
@@ -57,8 +26,8 @@ bool try_variant(std::string_view bytes) {
 
 class Hostile : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { largest_request = 0; }
-  void TearDown() override { EXPECT_LE(largest_request.load(), kReasonable); }
+  void SetUp() override { test::largest_request = 0; }
+  void TearDown() override { EXPECT_LE(test::largest_request.load(), kReasonable); }
 };
 
 TEST_P(Hostile, CutAnywhere) {

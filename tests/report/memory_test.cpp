@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page where memory is short. Every allocation of this program goes through here.
+// A page where memory is short.
 #include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstdint>
-#include <cstdlib>
-#include <new>
 
 #include "fungi/base/random.h"
 #include "fungi/report/report.h"
+#include "tests/support/allocations.h"
 #include "tests/support/folder.h"
 #include "tests/support/made_store.h"
-
-namespace {
-std::atomic<size_t> largest_allowed{SIZE_MAX};
-
-void* allocate(size_t bytes, size_t alignment) {
-  void* memory = nullptr;
-  if (bytes > largest_allowed || posix_memalign(&memory, alignment, bytes) != 0)
-    throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-// GCC 12 would inline only half of a pair and then warn that the halves do not match.
-void* operator new(size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace fungi {
 namespace {
@@ -62,13 +33,14 @@ TEST(Report, SectionsThatTheMemoryCannotHoldAreLeftOut) {
     return found;
   };
   const std::string whole = page();
-  largest_allowed = 40 * 6000 * sizeof(float) * 3 / 2;  // the rows, but not their products in f64
+  test::largest_allowed =
+      40 * 6000 * sizeof(float) * 3 / 2;  // the rows, but not their products in f64
   std::string short_of_memory;
   try {
     short_of_memory = page();
   } catch (const std::bad_alloc&) {
   }
-  largest_allowed = SIZE_MAX;
+  test::largest_allowed = SIZE_MAX;
   EXPECT_EQ(count(whole, "not enough memory"), 0u);
   for (const char* title : {"Similarity of the blocks", "Map of the test rows"}) {
     const std::string left_out =
