@@ -1,28 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an objective wants to look at, said in plain numbers: objectives state it, view makers obey
-// it, and neither knows the other.
+// it, and neither knows the other. A closed set of alternatives, each of one kind of sample.
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <variant>
 
 namespace fungi {
 
-struct ViewPlan {
-  enum class Kind {
-    evaluation,  // the sample as the backbone's own evaluation transform shows it: one view
-    crops,       // random resized crops: `global_crops` from [global_area], then `local_crops` from
-                 // [local_area]
-    patches,     // overlapping square patches of the whole sample, row-major (SPEC 2.3.1)
+// What a sample is. The model decides it: a data set is read as what the model looks at.
+enum class SampleKind { image, text, sound, own };
+const char* to_string(SampleKind kind);  // "image", "text", "sound", "own"
+
+// The sample as the model's own evaluation shows it: one view, of any kind of sample.
+struct WholeView {
+  bool operator==(const WholeView&) const = default;
+};
+
+// With which channel means and deviations the pixels of a view are normalised.
+enum class ImageStatistics {
+  model,        // the backbone's own
+  imagenet,     // ImageNet's, whatever the backbone expects
+  deepcluster,  // ImageNet's with 0.228 instead of 0.229 as the first deviation (SPEC 2.5)
+};
+
+// The evaluation view of an image, or one that deviates from it; as it stands here, a WholeView.
+struct WholeImage {
+  ImageStatistics statistics = ImageStatistics::model;
+  bool squash = false;  // ignores the aspect ratio (preset `lib`)
+  bool operator==(const WholeImage&) const = default;
+};
+
+// Random resized crops: the global ones first.
+struct ImageCrops {
+  // Share of the picture that a crop covers.
+  struct Area {
+    float low, high;
+    bool operator==(const Area&) const = default;
   };
-  Kind kind = Kind::evaluation;
-
   size_t global_crops = 2, local_crops = 10;
-  float global_area[2] = {0.25f, 1.0f};
-  float local_area[2] = {0.05f, 0.25f};
-  bool bilinear = false;  // crops are resized with the triangle filter instead of the cubic one
+  Area global_area{0.25f, 1.0f}, local_area{0.05f, 0.25f};
+  bool bilinear = false;  // resized with the triangle filter instead of the cubic one
+  ImageStatistics statistics = ImageStatistics::model;
+  bool operator==(const ImageCrops&) const = default;
+};
 
+// Overlapping square patches of the whole image, row-major (SPEC 2.3.1).
+struct ImagePatches {
   size_t patch_count = 4;   // a perfect square: the patch side is size / sqrt(patch_count)
   size_t stride_scale = 6;  // stride = floor(patch side / stride_scale)
+  ImageStatistics statistics = ImageStatistics::model;
+  bool operator==(const ImagePatches&) const = default;
 };
+
+using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches>;
+
+// Whether the views of a sample depend on a draw.
+bool is_random(const ViewPlan& plan);
+
+// Of plans in which some views show much of a sample, and others a part: how many of which.
+struct ViewCounts {
+  size_t global, local;
+  size_t all() const { return global + local; }
+};
+// Error for a plan whose views are all of one sort. `place` names the objective.
+ViewCounts view_counts(const ViewPlan& plan, const std::string& place);
+// The same plan with so many global views and no others. Those that both have are the same where
+// their requests draw by the same name.
+ViewPlan global_views(ViewPlan plan, size_t count, const std::string& place);
 
 }  // namespace fungi

@@ -16,36 +16,24 @@ void DeepClusterParameters::visit(ParameterVisitor& visitor) {
   visitor.count("prototype_sets", prototype_sets, 1);
   visitor.count("iterations", iterations, 0);
   visitor.positive("temperature", temperature);
-  visitor.count("global_crops", global_crops, 1);
-  visitor.count("local_crops", local_crops, 0);
   visitor.count("assignment_crops", assignment_crops, 1);
-  visitor.statistics(statistics);
+  visitor.views(views);
 }
 
 DeepCluster::DeepCluster(const DeepClusterParameters& parameters, size_t embedding_width,
                          uint64_t seed, std::string name)
     : name_(std::move(name)),
       parameters_(parameters),
+      counts_(view_counts(parameters.views, name_)),
       seed_(seed),
       head_(Head::random(Head::Form::weight_normed, seed, "deepcluster", "head", parameters.width,
                          embedding_width)) {}
 
 std::vector<ViewRequest> DeepCluster::views() const {
-  ViewRequest loss;
-  loss.plan.kind = ViewPlan::Kind::crops;
-  loss.plan.global_crops = parameters_.global_crops;
-  loss.plan.local_crops = parameters_.local_crops;
-  loss.plan.global_area[0] = 0.14f, loss.plan.global_area[1] = 1.0f;
-  loss.plan.local_area[0] = 0.05f, loss.plan.local_area[1] = 0.14f;
-  loss.plan.bilinear = true;
-  loss.draw = "deepcluster";
-  loss.statistics = parameters_.statistics;
-  ViewRequest assignment = loss;
-  assignment.plan.global_crops = parameters_.assignment_crops;
-  assignment.plan.local_crops = 0;
-  assignment.draw = "deepcluster/assignment";
-  assignment.gradient = false;
-  return {loss, assignment};
+  return {{.plan = parameters_.views, .draw = "deepcluster"},
+          {.plan = global_views(parameters_.views, parameters_.assignment_crops, name()),
+           .draw = "deepcluster/assignment",
+           .gradient = false}};
 }
 
 Support DeepCluster::support() const { return {Support::kAll, views()[1]}; }
@@ -90,7 +78,7 @@ double DeepCluster::loss_and_gradient(const Latents& latents, LatentGradients gr
   if (!ready())
     fail("the prototypes are missing", name(),
          "prepare() the objective with training samples first");
-  const size_t crops = parameters_.global_crops + parameters_.local_crops,
+  const size_t crops = counts_.all(),
                sets = parameters_.prototype_sets, k = prototypes_used();
   const size_t views = crops + parameters_.assignment_crops;
   FUNGI_ASSERT(latents.pooled.rows == views && latents.pooled.cols == head_.inputs());

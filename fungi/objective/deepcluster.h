@@ -17,10 +17,12 @@ struct DeepClusterParameters {
   size_t prototype_sets = 3;
   size_t iterations = 10;
   double temperature = 0.1;
-  size_t global_crops = 2;
-  size_t local_crops = 6;
+  ViewPlan views = ImageCrops{.global_crops = 2,
+                              .local_crops = 6,
+                              .global_area = {0.14f, 1.0f},
+                              .local_area = {0.05f, 0.14f},
+                              .bilinear = true};
   size_t assignment_crops = 2;  // set h is clustered and assigned by crop h mod assignment_crops
-  ImageStatistics statistics = ImageStatistics::model;
 
   void visit(ParameterVisitor& visitor);
 };
@@ -54,6 +56,7 @@ class DeepCluster final : public Objective {
 
   std::string name_;
   DeepClusterParameters parameters_;
+  ViewCounts counts_;
   uint64_t seed_;
   Head head_;
   Matrix<float> prototypes_;  // [sets · k, width], set after set

@@ -13,10 +13,8 @@ void DinoParameters::visit(ParameterVisitor& visitor) {
   visitor.count("width", width, 2);
   visitor.positive("teacher_temperature", teacher_temperature);
   visitor.positive("student_temperature", student_temperature);
-  visitor.count("global_crops", global_crops, 1);
-  visitor.count("local_crops", local_crops, 0);
   visitor.flag("skip_same_view", skip_same_view);
-  visitor.statistics(statistics);
+  visitor.views(views);
 }
 
 double dino_loss(View<const double> student, View<const double> teacher, double student_temperature,
@@ -72,29 +70,24 @@ Dino::Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t se
            std::string name)
     : name_(std::move(name)),
       parameters_(parameters),
+      counts_(view_counts(parameters.views, name_)),
       student_(Head::random(Head::Form::affine, seed, "dino", "student", parameters.width,
                             embedding_width)),
       teacher_(Head::random(Head::Form::affine, seed, "dino", "teacher", parameters.width,
                             embedding_width)) {
-  if (parameters.skip_same_view && parameters.global_crops + parameters.local_crops == 1)
+  if (parameters.skip_same_view && counts_.all() == 1)
     fail("one crop, which is not compared with itself, has no loss", name_,
          "raise global_crops or local_crops, or set skip_same_view=false");
 }
 
 std::vector<ViewRequest> Dino::views() const {
-  ViewRequest request;
-  request.plan.kind = ViewPlan::Kind::crops;
-  request.plan.global_crops = parameters_.global_crops;
-  request.plan.local_crops = parameters_.local_crops;
-  request.draw = "dino";
-  request.statistics = parameters_.statistics;
-  return {request};
+  return {{.plan = parameters_.views, .draw = "dino"}};
 }
 
 double Dino::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
-  FUNGI_ASSERT(latents.pooled.rows == parameters_.global_crops + parameters_.local_crops);
+  FUNGI_ASSERT(latents.pooled.rows == counts_.all());
   return dino_term(student_, teacher_, latents.pooled,
-                   latents.pooled.slice(0, parameters_.global_crops),
+                   latents.pooled.slice(0, counts_.global),
                    parameters_.student_temperature, parameters_.teacher_temperature,
                    parameters_.skip_same_view, gradients.pooled);
 }

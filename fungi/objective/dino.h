@@ -17,10 +17,8 @@ struct DinoParameters {
   bool width_stated = false;  // by the user: given heads of another width are refused
   double teacher_temperature = 0.07;
   double student_temperature = 0.1;
-  size_t global_crops = 2;
-  size_t local_crops = 10;
   bool skip_same_view = false;  // leave out pairs whose student and teacher see the same crop
-  ImageStatistics statistics = ImageStatistics::model;
+  ViewPlan views = ImageCrops{};
 
   void visit(ParameterVisitor& visitor);
 };
@@ -45,6 +43,7 @@ class Dino final : public Objective {
  private:
   std::string name_;
   DinoParameters parameters_;
+  ViewCounts counts_;
   Head student_, teacher_;
 };
 

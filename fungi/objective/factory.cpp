@@ -28,33 +28,34 @@ Parameters read(Parameters parameters, const Overrides& overrides, const std::st
   return parameters;
 }
 
-// `name`: the kind's own, or with a label.
-std::unique_ptr<Objective> make_kind(const std::string& kind, const std::string& name,
+// `name`: the type's own, or with a label.
+std::unique_ptr<Objective> make_one(const std::string& type, const std::string& name,
                                      std::string_view rest, const ObjectiveContext& context) {
   const Overrides overrides = parse_overrides(rest, name);
   const Preset preset = context.preset;
+  const SampleKind kind = context.kind;
   const size_t width = context.embedding_width;
   const uint64_t seed = context.seed;
-  if (kind == "kl")
-    return std::make_unique<Kl>(read(kl_parameters(preset), overrides, name), width, seed, name);
-  if (kind == "dino")
-    return std::make_unique<Dino>(read(dino_parameters(preset), overrides, name), width, seed,
+  if (type == "kl")
+    return std::make_unique<Kl>(read(kl_parameters(preset, kind), overrides, name), width, seed, name);
+  if (type == "dino")
+    return std::make_unique<Dino>(read(dino_parameters(preset, kind), overrides, name), width, seed,
                                   name);
-  if (kind == "simclr") {
-    const SimclrParameters usual = simclr_parameters(preset);
+  if (type == "simclr") {
+    const SimclrParameters usual = simclr_parameters(preset, kind);
     SimclrParameters parameters = read(usual, overrides, name);
     if (usual.denominator_temperature == usual.temperature &&
         !has(overrides, "denominator_temperature"))
       parameters.denominator_temperature = parameters.temperature;
     return std::make_unique<Simclr>(parameters, width, seed, name);
   }
-  if (kind == "deepcluster")
-    return std::make_unique<DeepCluster>(read(deepcluster_parameters(preset), overrides, name),
+  if (type == "deepcluster")
+    return std::make_unique<DeepCluster>(read(deepcluster_parameters(preset, kind), overrides, name),
                                          width, seed, name);
-  if (kind == "ibot")
-    return std::make_unique<Ibot>(read(ibot_parameters(preset), overrides, name), width,
+  if (type == "ibot")
+    return std::make_unique<Ibot>(read(ibot_parameters(preset, kind), overrides, name), width,
                                   context.token_width, seed, name);
-  fail_unknown(kind);
+  fail_unknown(type);
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
   const std::string name(specification.substr(0, colon));
   const std::string_view rest = specification.substr(std::min(colon + 1, specification.size()));
   const size_t underscore = name.find('_');
-  if (underscore == std::string::npos) return make_kind(name, name, rest, context);
+  if (underscore == std::string::npos) return make_one(name, name, rest, context);
   const std::string label = name.substr(underscore + 1);
   if (label.empty() ||
       label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos)
@@ -78,15 +79,15 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
          "use small letters and digits after the underscore, as in dino_b");
   ObjectiveContext own = context;
   own.seed = mix64(context.seed ^ fnv1a64("label/" + label));
-  return make_kind(name.substr(0, underscore), name, rest, own);
+  return make_one(name.substr(0, underscore), name, rest, own);
 }
 
-std::vector<Parameter> default_parameters(std::string_view name, Preset preset) {
-  if (name == "kl") return list_parameters(kl_parameters(preset));
-  if (name == "dino") return list_parameters(dino_parameters(preset));
-  if (name == "simclr") return list_parameters(simclr_parameters(preset));
-  if (name == "deepcluster") return list_parameters(deepcluster_parameters(preset));
-  if (name == "ibot") return list_parameters(ibot_parameters(preset));
+std::vector<Parameter> default_parameters(std::string_view name, Preset preset, SampleKind kind) {
+  if (name == "kl") return list_parameters(kl_parameters(preset, kind));
+  if (name == "dino") return list_parameters(dino_parameters(preset, kind));
+  if (name == "simclr") return list_parameters(simclr_parameters(preset, kind));
+  if (name == "deepcluster") return list_parameters(deepcluster_parameters(preset, kind));
+  if (name == "ibot") return list_parameters(ibot_parameters(preset, kind));
   fail_unknown(name);
 }
 

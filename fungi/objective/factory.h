@@ -18,6 +18,7 @@ struct ObjectiveContext {
   size_t token_width = 0;  // of the final patch tokens; only iBOT asks
   uint64_t seed = 42;
   Preset preset = Preset::native;
+  SampleKind kind = SampleKind::image;
 };
 
 std::vector<std::string> objective_names();
@@ -31,6 +32,7 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
                                           const ObjectiveContext& context);
 
 // All parameters of an objective with the values a preset gives them, for help texts.
-std::vector<Parameter> default_parameters(std::string_view name, Preset preset);
+std::vector<Parameter> default_parameters(std::string_view name, Preset preset,
+                                          SampleKind kind = SampleKind::image);
 
 }  // namespace fungi

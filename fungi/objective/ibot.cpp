@@ -16,12 +16,10 @@ void IbotParameters::visit(ParameterVisitor& visitor) {
   visitor.count("width", width, 2);
   visitor.positive("teacher_temperature", teacher_temperature);
   visitor.positive("student_temperature", student_temperature);
-  visitor.count("global_crops", global_crops, 1);
-  visitor.count("local_crops", local_crops, 0);
   visitor.flag("skip_same_view", skip_same_view);
   visitor.fraction("mask_ratio", mask_ratio);
   visitor.positive("patch_weight", patch_weight);
-  visitor.statistics(statistics);
+  visitor.views(views);
 }
 
 std::vector<uint8_t> token_mask(uint64_t seed, std::string_view draw, uint64_t sample, size_t view,
@@ -39,7 +37,9 @@ std::vector<uint8_t> token_mask(uint64_t seed, std::string_view draw, uint64_t s
 
 Ibot::Ibot(const IbotParameters& parameters, size_t embedding_width, size_t token_width,
            uint64_t seed, std::string name)
-    : name_(std::move(name)), parameters_(parameters) {
+    : name_(std::move(name)),
+      parameters_(parameters),
+      counts_(view_counts(parameters.views, name_)) {
   if (token_width == 0)
     fail("patch tokens are needed, but their width is unknown", name_,
          "choose a backbone that gives patch tokens");
@@ -53,28 +53,21 @@ Ibot::Ibot(const IbotParameters& parameters, size_t embedding_width, size_t toke
 }
 
 std::vector<ViewRequest> Ibot::views() const {
-  ViewRequest student;
-  student.plan.kind = ViewPlan::Kind::crops;
-  student.plan.global_crops = parameters_.global_crops;
-  student.plan.local_crops = parameters_.local_crops;
-  student.draw = "ibot";
-  student.masked_views = parameters_.global_crops;
-  student.mask_ratio = parameters_.mask_ratio;
-  student.statistics = parameters_.statistics;
-  ViewRequest teacher = student;
-  teacher.plan.local_crops = 0;
-  teacher.gradient = false;
-  teacher.masked_views = 0;
-  teacher.mask_ratio = 0;
-  return {student, teacher};
+  return {{.plan = parameters_.views,
+           .draw = "ibot",
+           .masked_views = counts_.global,
+           .mask_ratio = parameters_.mask_ratio},
+          {.plan = global_views(parameters_.views, counts_.global, name()),
+           .draw = "ibot",
+           .gradient = false}};
 }
 
 double Ibot::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
-  const size_t students = parameters_.global_crops + parameters_.local_crops,
-               views = students + parameters_.global_crops;
-  FUNGI_ASSERT(latents.pooled.rows == views && latents.tokens.rows % views == 0 && latents.masked);
+  const size_t students = counts_.all(), views = students + counts_.global;
+  FUNGI_ASSERT(latents.pooled.rows == views && latents.token_offsets.size() == views + 1 &&
+               latents.masked.size() == latents.tokens.rows);
   const double dino = dino_term(student_, teacher_, latents.pooled.slice(0, students),
-                                latents.pooled.slice(students, parameters_.global_crops),
+                                latents.pooled.slice(students, counts_.global),
                                 parameters_.student_temperature, parameters_.teacher_temperature,
                                 parameters_.skip_same_view, gradients.pooled.slice(0, students));
   return dino + patch_term(latents, gradients.tokens);
@@ -82,18 +75,17 @@ double Ibot::loss_and_gradient(const Latents& latents, LatentGradients gradients
 
 // Each masked patch is a DINO pair of one student and one teacher; the pairs are averaged.
 double Ibot::patch_term(const Latents& latents, View<float> d_tokens) const {
-  const size_t students = parameters_.global_crops + parameters_.local_crops,
-               per_view = latents.tokens.rows / (students + parameters_.global_crops),
-               width = latents.tokens.cols;
+  // The teacher sees the same global crops, whose tokens begin behind all of the students'.
+  const size_t width = latents.tokens.cols, teachers = latents.token_offsets[counts_.all()];
   std::vector<size_t> hidden;
-  for (size_t row = 0; row < parameters_.global_crops * per_view; ++row)
+  for (size_t row = 0; row < latents.token_offsets[counts_.global]; ++row)
     if (latents.masked[row]) hidden.push_back(row);
   if (hidden.empty()) return 0;
 
   Matrix<float> unit(hidden.size(), width), teacher_unit(hidden.size(), width);
   for (size_t i = 0; i < hidden.size(); ++i) {
     std::copy_n(latents.tokens.row(hidden[i]), width, unit.row(i));
-    std::copy_n(latents.tokens.row(students * per_view + hidden[i]), width, teacher_unit.row(i));
+    std::copy_n(latents.tokens.row(teachers + hidden[i]), width, teacher_unit.row(i));
   }
   const std::vector<double> norms = normalise_rows(unit, unit);
   normalise_rows(teacher_unit, teacher_unit);

@@ -21,12 +21,10 @@ struct IbotParameters {
   bool width_stated = false;  // by the user: given heads of another width are refused
   double teacher_temperature = 0.07;
   double student_temperature = 0.1;
-  size_t global_crops = 2;
-  size_t local_crops = 10;
   bool skip_same_view = false;
   double mask_ratio = 0.3;
   double patch_weight = 1;
-  ImageStatistics statistics = ImageStatistics::model;
+  ViewPlan views = ImageCrops{};
 
   void visit(ParameterVisitor& visitor);
 };
@@ -55,6 +53,7 @@ class Ibot final : public Objective {
 
   std::string name_;
   IbotParameters parameters_;
+  ViewCounts counts_;
   Head student_, teacher_, patch_student_, patch_teacher_;
 };
 

@@ -11,8 +11,7 @@ void KlParameters::visit(ParameterVisitor& visitor) {
   visitor.positive("temperature", temperature);
   visitor.count("width", width, 2);
   visitor.one_of("direction", direction, {"uniform_first", "model_first"});
-  visitor.statistics(statistics);
-  visitor.flag("squash", squash);
+  visitor.views(views);
 }
 
 double kl_loss(KlParameters::Direction direction, double temperature, size_t width, const double* z,
@@ -50,11 +49,7 @@ Kl::Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed, st
                          embedding_width)) {}
 
 std::vector<ViewRequest> Kl::views() const {
-  ViewRequest request;
-  request.plan.kind = ViewPlan::Kind::evaluation;
-  request.statistics = parameters_.statistics;
-  request.squash = parameters_.squash;
-  return {request};
+  return {{.plan = parameters_.views}};
 }
 
 double Kl::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {

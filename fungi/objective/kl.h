@@ -18,8 +18,7 @@ struct KlParameters {
   size_t width = 768;
   bool width_stated = false;  // by the user: given heads of another width are refused
   Direction direction = Direction::uniform_first;
-  ImageStatistics statistics = ImageStatistics::model;
-  bool squash = false;
+  ViewPlan views = WholeImage{};
 
   void visit(ParameterVisitor& visitor);
 };

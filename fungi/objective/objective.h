@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,13 +22,6 @@
 
 namespace fungi {
 
-// With which channel means and deviations the pixels of a view are normalised.
-enum class ImageStatistics {
-  model,        // the backbone's own
-  imagenet,     // ImageNet's, whatever the backbone expects
-  deepcluster,  // ImageNet's with 0.228 instead of 0.229 as the first deviation (SPEC 2.5)
-};
-
 struct ViewRequest {
   ViewPlan plan;
   // Names the random draws. Equal names give a sample the same crops (as far as both plans go),
@@ -38,17 +32,16 @@ struct ViewRequest {
   // (token_mask() in ibot.h).
   size_t masked_views = 0;
   double mask_ratio = 0;
-  ImageStatistics statistics = ImageStatistics::model;
-  bool squash = false;  // an evaluation view that ignores the aspect ratio (preset `lib`)
 };
 
 // What the backbone saw of ONE sample: the views of all requests, in the order of views().
 struct Latents {
   View<const float> pooled;  // [v, d] embeddings
-  // [v·t, w] patch tokens after the final norm, and [v·t] flags, 1 where the token was hidden; both
-  // empty unless wants_tokens().
+  // Patches or words after the final norm, and flags, 1 where one was hidden: those of view i are
+  // rows token_offsets[i] .. token_offsets[i + 1]. All empty unless wants_tokens().
   View<const float> tokens;
-  const uint8_t* masked = nullptr;
+  std::span<const uint8_t> masked = {};
+  std::span<const size_t> token_offsets = {};
 };
 
 // Same shapes as Latents; zeroed by the caller. Rows of requests without a gradient stay zero.

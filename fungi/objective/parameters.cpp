@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading half of parameters.h: text to checked values.
+// The reading half of parameters.h: text to checked values; and what can be chosen of views.
 #include "fungi/objective/parameters.h"
 
 #include <fmt/format.h>
@@ -31,6 +31,36 @@ Overrides parse_overrides(std::string_view text, const std::string& place) {
   }
   return overrides;
 }
+
+namespace {
+
+// One function for each alternative of a ViewPlan.
+struct PlanVisitor {
+  ParameterVisitor& visitor;
+
+  void statistics(ImageStatistics& value) const {
+    visitor.one_of("statistics", value, {"model", "imagenet", "deepcluster"});
+  }
+  void operator()(WholeView&) const {}
+  void operator()(WholeImage& whole) const {
+    statistics(whole.statistics);
+    visitor.flag("squash", whole.squash);
+  }
+  void operator()(ImageCrops& crops) const {
+    visitor.count("global_crops", crops.global_crops, 1);
+    visitor.count("local_crops", crops.local_crops, 0);
+    statistics(crops.statistics);
+  }
+  void operator()(ImagePatches& patches) const {
+    visitor.square("patch_count", patches.patch_count, 4);  // one view alone has no positive
+    visitor.count("stride_scale", patches.stride_scale, 1);
+    statistics(patches.statistics);
+  }
+};
+
+}  // namespace
+
+void ParameterVisitor::views(ViewPlan& plan) { std::visit(PlanVisitor{*this}, plan); }
 
 namespace parameters_detail {
 
@@ -81,6 +111,13 @@ void Reader::count(const char* name, size_t& value, size_t lowest) {
                      kHighest, *text),
          place_);
   value = static_cast<size_t>(found);
+}
+
+void Reader::square(const char* name, size_t& value, size_t lowest) {
+  count(name, value, lowest);
+  const auto side = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(value))));
+  if (side * side != value)
+    fail(fmt::format("{} must be a perfect square, found {}", name, value), place_);
 }
 
 void Reader::flag(const char* name, bool& value) {

@@ -19,6 +19,7 @@ class ParameterVisitor {
   virtual void positive(const char* name, double& value) = 0;              // finite, > 0
   virtual void fraction(const char* name, double& value) = 0;              // in [0, 1]
   virtual void count(const char* name, size_t& value, size_t lowest) = 0;  // >= lowest
+  virtual void square(const char* name, size_t& value, size_t lowest) = 0;  // of a whole number
   virtual void flag(const char* name, bool& value) = 0;                    // true or false
   virtual void choice(const char* name, size_t& index, const std::vector<std::string>& names) = 0;
 
@@ -30,9 +31,8 @@ class ParameterVisitor {
     value = static_cast<Enum>(index);
   }
 
-  void statistics(ImageStatistics& value) {
-    one_of("statistics", value, {"model", "imagenet", "deepcluster"});
-  }
+  // What of a plan of views can be chosen.
+  void views(ViewPlan& plan);
 };
 
 // "a, b, c", for messages.
@@ -50,6 +50,7 @@ class Reader final : public ParameterVisitor {
   void positive(const char* name, double& value) override;
   void fraction(const char* name, double& value) override;
   void count(const char* name, size_t& value, size_t lowest) override;
+  void square(const char* name, size_t& value, size_t lowest) override;
   void flag(const char* name, bool& value) override;
   void choice(const char* name, size_t& index, const std::vector<std::string>& names) override;
   void finish() const;  // Error when an override was asked for by nobody
@@ -69,6 +70,9 @@ class Writer final : public ParameterVisitor {
   void fraction(const char* name, double& value) override { list.push_back({name, value}); }
   void count(const char* name, size_t& value, size_t) override {
     list.push_back({name, static_cast<double>(value)});
+  }
+  void square(const char* name, size_t& value, size_t lowest) override {
+    count(name, value, lowest);
   }
   void flag(const char* name, bool& value) override {
     list.push_back({name, std::string(value ? "true" : "false")});

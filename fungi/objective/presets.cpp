@@ -23,32 +23,46 @@ Preset parse_preset(std::string_view name) {
   fail(fmt::format("there is no preset '{}'", name), "preset", "choose from: native, paper, lib");
 }
 
+namespace {
+
+[[noreturn]] void fail_views(const char* objective, SampleKind kind) {
+  fail(fmt::format("there are no views of this kind of sample for it yet: {}", to_string(kind)),
+       objective, "leave it out; kl looks at any kind of sample as a whole");
+}
+
+}  // namespace
+
 // DEVIATION: the paper writes KL(q || U), both code bases compute KL(U || q) / D. All presets take
 // the code's; at τ = 15 the normalised gradients coincide. direction=model_first gives the paper's.
-KlParameters kl_parameters(Preset preset) {
+KlParameters kl_parameters(Preset preset, SampleKind kind) {
   KlParameters parameters;
-  if (preset == Preset::lib) {
-    // DEVIATION: lib has temperature 1 where the paper and its experiments have 15.
-    parameters.temperature = 1;
-    // DEVIATION: lib squashes the image to a square before the centre crop.
-    parameters.squash = true;
-    // DEVIATION: lib ignores the backbone's own pixel statistics.
-    parameters.statistics = ImageStatistics::imagenet;
+  // DEVIATION: lib has temperature 1 where the paper and its experiments have 15.
+  if (preset == Preset::lib) parameters.temperature = 1;
+  if (kind != SampleKind::image) {
+    parameters.views = WholeView{};
+  } else if (preset == Preset::lib) {
+    // DEVIATION: lib squashes the image to a square before the centre crop, and ignores the
+    // backbone's own pixel statistics.
+    parameters.views = WholeImage{.statistics = ImageStatistics::imagenet, .squash = true};
   }
   return parameters;
 }
 
-DinoParameters dino_parameters(Preset preset) {
+DinoParameters dino_parameters(Preset preset, SampleKind kind) {
+  if (kind != SampleKind::image) fail_views("dino", kind);
   DinoParameters parameters;
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
-  if (preset != Preset::native) parameters.statistics = ImageStatistics::imagenet;
+  if (preset != Preset::native)
+    parameters.views = ImageCrops{.statistics = ImageStatistics::imagenet};
   return parameters;
 }
 
-SimclrParameters simclr_parameters(Preset preset) {
+SimclrParameters simclr_parameters(Preset preset, SampleKind kind) {
+  if (kind != SampleKind::image) fail_views("simclr", kind);
   SimclrParameters parameters;
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
-  if (preset != Preset::native) parameters.statistics = ImageStatistics::imagenet;
+  if (preset != Preset::native)
+    parameters.views = ImagePatches{.statistics = ImageStatistics::imagenet};
   if (preset == Preset::lib) {
     // DEVIATION: lib forgets the temperature inside the log-sum-exp.
     parameters.denominator_temperature = 1;
@@ -59,17 +73,20 @@ SimclrParameters simclr_parameters(Preset preset) {
 }
 
 // lib has no DeepCluster; its preset follows the paper's experiments.
-DeepClusterParameters deepcluster_parameters(Preset preset) {
+DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind) {
+  if (kind != SampleKind::image) fail_views("deepcluster", kind);
   DeepClusterParameters parameters;
   // DEVIATION: ImageNet's statistics for every backbone, the first deviation 0.228 for 0.229.
-  if (preset != Preset::native) parameters.statistics = ImageStatistics::deepcluster;
+  if (preset != Preset::native)
+    std::get<ImageCrops>(parameters.views).statistics = ImageStatistics::deepcluster;
   return parameters;
 }
 
 // Neither reference has code for iBOT; the presets differ as they do for DINO.
-IbotParameters ibot_parameters(Preset preset) {
+IbotParameters ibot_parameters(Preset preset, SampleKind kind) {
+  if (kind != SampleKind::image) fail_views("ibot", kind);
   IbotParameters parameters;
-  parameters.statistics = dino_parameters(preset).statistics;
+  parameters.views = dino_parameters(preset, kind).views;
   return parameters;
 }
 

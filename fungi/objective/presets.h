@@ -15,13 +15,14 @@
 namespace fungi {
 
 enum class Preset { native, paper, lib };
-const char* to_string(Preset preset);
+const char* to_string(Preset preset, SampleKind kind);
 Preset parse_preset(std::string_view name);  // throws Error naming the choices
 
-KlParameters kl_parameters(Preset preset);
-DinoParameters dino_parameters(Preset preset);
-SimclrParameters simclr_parameters(Preset preset);
-DeepClusterParameters deepcluster_parameters(Preset preset);
-IbotParameters ibot_parameters(Preset preset);
+// Of each kind of sample. Error for those that have no such views.
+KlParameters kl_parameters(Preset preset, SampleKind kind);
+DinoParameters dino_parameters(Preset preset, SampleKind kind);
+SimclrParameters simclr_parameters(Preset preset, SampleKind kind);
+DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind);
+IbotParameters ibot_parameters(Preset preset, SampleKind kind);
 
 }  // namespace fungi

@@ -31,9 +31,7 @@ void SimclrParameters::visit(ParameterVisitor& visitor) {
   visitor.positive("temperature", temperature);
   visitor.positive("denominator_temperature", denominator_temperature);
   visitor.count("negatives", negatives, 1);
-  visitor.count("patch_count", patch_count, 4);  // one view alone has no positive
-  visitor.count("stride_scale", stride_scale, 1);
-  visitor.statistics(statistics);
+  visitor.views(views);
 }
 
 Simclr::Simclr(const SimclrParameters& parameters, size_t embedding_width, uint64_t seed,
@@ -41,21 +39,10 @@ Simclr::Simclr(const SimclrParameters& parameters, size_t embedding_width, uint6
     : name_(std::move(name)),
       parameters_(parameters),
       head_(Head::random(Head::Form::affine, seed, "simclr", "head", parameters.width,
-                         embedding_width)) {
-  const size_t side = static_cast<size_t>(std::lround(std::sqrt(parameters.patch_count)));
-  if (side * side != parameters.patch_count)
-    fail(fmt::format("patch_count must be a perfect square, found {}", parameters.patch_count),
-         name_);
-}
+                         embedding_width)) {}
 
 std::vector<ViewRequest> Simclr::views() const {
-  ViewRequest request;
-  request.plan.kind = ViewPlan::Kind::patches;
-  request.plan.patch_count = parameters_.patch_count;
-  request.plan.stride_scale = parameters_.stride_scale;
-  request.draw = "simclr";
-  request.statistics = parameters_.statistics;
-  return {request};
+  return {{.plan = parameters_.views, .draw = "simclr"}};
 }
 
 Support Simclr::support() const {

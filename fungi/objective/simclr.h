@@ -16,9 +16,7 @@ struct SimclrParameters {
   double temperature = 0.07;              // divides the similarities of the positive term
   double denominator_temperature = 0.07;  // divides those inside the log-sum-exp
   size_t negatives = 256;  // training samples; each gives as many negatives as it has views
-  size_t patch_count = 4;  // a perfect square
-  size_t stride_scale = 6;
-  ImageStatistics statistics = ImageStatistics::model;
+  ViewPlan views = ImagePatches{};
 
   void visit(ParameterVisitor& visitor);
 };
