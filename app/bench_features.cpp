@@ -8,7 +8,6 @@
 #include "app/bench.h"
 #include "fungi/base/random.h"
 #include "fungi/feature/extractor.h"
-#include "fungi/feature/view_schedule.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi::app {
@@ -25,7 +24,7 @@ class RandomPictures final : public Dataset {
     for (size_t i = 0; i < picture_.rgb.size(); ++i) picture_.rgb[i] = uint8_t(random.bits(i));
   }
   std::vector<uint8_t> read(size_t) const override { return {}; }
-  Image decode(size_t, std::span<const uint8_t>, const DecodeOptions&) const override {
+  Sample decode(size_t, std::span<const uint8_t>, const DecodeOptions&) const override {
     return picture_;
   }
 
@@ -37,8 +36,8 @@ class RandomPictures final : public Dataset {
 void prepare(Objective& objective, const Backbone& backbone, Pool& pool) {
   const Support support = objective.support();
   if (support.samples == 0 || objective.ready()) return;
-  ViewSchedule schedule(backbone.architecture(), Preset::native);
-  const size_t views = schedule[schedule.add(support.views)].views;
+  const size_t views =
+      modality_for(backbone.architecture(), Preset::native)->views(support.views.plan);
   const size_t samples = std::min<size_t>(support.samples, 1024);
   Matrix<float> kept(samples * views,
                      objective.support_width(backbone.architecture().embedding_width));

@@ -42,13 +42,9 @@ int main(int argc, char** argv) try {
   fmt::print("{} x {} pixels, best of {}\n", image.width, image.height, rounds);
   fmt::print("{:12} {:8.3f} ms\n", "decode",
              best_ms(rounds, [&] { decode_image(bytes, argv[1]); }));
-  const std::pair<const char*, ViewPlan::Kind> kinds[] = {
-      {"evaluation", ViewPlan::Kind::evaluation},
-      {"crops", ViewPlan::Kind::crops},
-      {"patches", ViewPlan::Kind::patches}};
-  for (const auto& [name, kind] : kinds) {
-    ViewPlan plan;
-    plan.kind = kind;
+  const std::pair<const char*, ViewPlan> plans[] = {
+      {"evaluation", WholeImage{}}, {"crops", ImageCrops{}}, {"patches", ImagePatches{}}};
+  for (const auto& [name, plan] : plans) {
     ImageViews views(plan, {});
     std::vector<float> out(views.view_floats());
     const double ms = best_ms(rounds, [&] {

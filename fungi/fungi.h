@@ -21,7 +21,7 @@
 #include "fungi/feature/project_store.h"
 #include "fungi/feature/reduction.h"
 #include "fungi/feature/reopen.h"
-#include "fungi/feature/view_schedule.h"
+#include "fungi/feature/modality.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/factory.h"
 #include "fungi/objective/objective.h"

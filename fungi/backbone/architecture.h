@@ -98,7 +98,11 @@ struct Architecture {
   size_t grid_h() const { return (input_h - patch_h) / stride_h + 1; }
   size_t grid_w() const { return (input_w - patch_w) / stride_w + 1; }
   size_t patches() const { return grid_h() * grid_w(); }
-  size_t tokens() const { return prefix_tokens + patches(); }  // per image or filter bank
+  // Of a view; of a text at most, or as many as usual where the model sets no end.
+  size_t tokens() const {
+    if (input == InputKind::token_ids) return max_positions ? max_positions : 512;
+    return prefix_tokens + patches();
+  }
   size_t attention_width() const { return heads * head_dim; }
   size_t pooled_tokens() const;  // how many leading tokens the embedding needs; 0 = all of them
   size_t parameters() const;     // weights and biases, for information

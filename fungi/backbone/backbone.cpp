@@ -65,6 +65,10 @@ bool Backbone::layer_bias() const {
   return fungi::layer_bias(weights_->arch, *weights_->layer);
 }
 
+TokenLayout Backbone::layout(const Inputs& inputs) const {
+  return token_layout(weights_->arch, inputs);
+}
+
 size_t Backbone::preferred_batch() const {
   const Architecture& a = weights_->arch;
   if (a.input == InputKind::token_ids) return 16;

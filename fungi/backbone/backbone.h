@@ -17,6 +17,7 @@
 
 #include "fungi/backbone/architecture.h"
 #include "fungi/base/cpu.h"
+#include "fungi/base/inputs.h"
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
 #include "fungi/base/stages.h"
@@ -58,28 +59,15 @@ struct BackboneOptions {
   StatedFacts stated_facts;  // facts the file does not hold; "size" sets another input size
 };
 
-// What one call looks at: `count` views of equal kind. Exactly one of pixels and texts is set.
-struct Inputs {
-  View<const float>
-      pixels;  // [count, channels·height·width] normalised; filter banks [count, time·bins]
-  View<const uint8_t> masked;  // [count, patches]: 1 = replaced by the mask token; or empty
-  struct Text {
-    std::span<const int32_t> ids;
-    std::span<const uint8_t> mask;  // 0 = padding, not attended to; empty = all ones
-  };
-  std::span<const Text> texts;
-
-  static Inputs images(View<const float> pixels) {
-    Inputs i;
-    i.pixels = pixels;
-    return i;
-  }
-  static Inputs text(std::span<const Text> texts) {
-    Inputs i;
-    i.texts = texts;
-    return i;
-  }
-  size_t count() const { return pixels.data ? pixels.rows : texts.size(); }
+// Where the tokens of each view lie among the rows that forward() gives: view i has rows offsets[i]
+// .. offsets[i + 1]. The first `prefix` of them are of the model's own (class token, registers), the
+// others the view's patches or words.
+struct TokenLayout {
+  std::vector<size_t> offsets;  // count + 1
+  size_t prefix = 0;
+  size_t rows() const { return offsets.back(); }
+  size_t first(size_t view) const { return offsets[view] + prefix; }
+  size_t own(size_t view) const { return offsets[view + 1] - first(view); }
 };
 
 // The gradient of one linear layer as factors: for sample i, ∂L/∂W = Σ_t b_t ⊗ a_t over rows
@@ -118,8 +106,10 @@ class Backbone {
   size_t layer_outputs() const;  // H of the layer
   bool layer_bias() const;
   size_t preferred_batch() const;  // views per call that suit the caches
+  // Error where these are no inputs of this backbone, as forward().
+  TokenLayout layout(const Inputs& inputs) const;
 
-  // embeddings [count, embedding_width]; tokens [rows, width] (final-norm, only with
+  // embeddings [count, embedding_width]; tokens [rows of layout(), width] (final-norm, only with
   // options.tokens; else empty). The workspace remembers what backward() needs until the next
   // forward(). Rows never depend on their neighbours.
   void forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings,

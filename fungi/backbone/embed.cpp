@@ -54,18 +54,6 @@ Linear load_patch_weights(const kernel::Kernel& kernel, const TensorSource& tens
 
 void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
                    const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
-  const size_t expected = a.channels * a.input_h * a.input_w;
-  if (inputs.pixels.cols != expected)
-    fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected,
-                     a.channels, a.input_h, a.input_w),
-         "backbone input", "prepare views at the backbone's input size");
-  if (inputs.masked.data &&
-      (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
-    fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols,
-                     inputs.count(), a.patches()),
-         "backbone input", "one byte per patch of every view");
-  for (size_t i = 0; i <= batch.samples; ++i) batch.offsets[i] = i * a.tokens();
-  x.ensure(batch.rows(), a.width);
   std::vector<float> line;
   const size_t columns = parts(kernel) * patch_size(a);
   t.patches.ensure(kernel, a.patches(), columns);
@@ -94,6 +82,19 @@ void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Em
   }
 }
 
+// Rows that stand where patches would: behind the prefix, with the positions of patches.
+void embed_given_patches(const Architecture& a, const Embedding& e, const Inputs& inputs,
+                         const Batch& batch, Floats& x) {
+  for (size_t i = 0; i < batch.samples; ++i) {
+    const View<const float> given = inputs.embedded[i];
+    float* to = x.row(batch.offsets[i]);
+    for (size_t p = 0; p < a.prefix_tokens; ++p, to += x.stride())
+      std::copy_n(e.prefix.row(p), a.width, to);
+    for (size_t p = 0; p < a.patches(); ++p, to += x.stride())
+      for (size_t c = 0; c < a.width; ++c) to[c] = given(p, c) + e.positions(p, c);
+  }
+}
+
 // Which row of the position table each token gets. RoBERTa's count the tokens that are not padding,
 // attended to or not; padding itself has the row of its id.
 std::vector<size_t> word_positions(const Architecture& a, std::span<const int32_t> ids) {
@@ -106,43 +107,103 @@ std::vector<size_t> word_positions(const Architecture& a, std::span<const int32_
   return positions;
 }
 
+void place_word(const Architecture& a, const Embedding& e, const float* word, size_t position,
+                float* to) {
+  std::copy_n(word, a.width, to);
+  if (e.word_positions.empty()) return;
+  for (size_t c = 0; c < a.width; ++c) to[c] += e.word_positions(position, c);
+}
+
+void check_position(const Architecture& a, size_t position, size_t tokens, const std::string& place) {
+  if (a.max_positions && position >= a.max_positions)
+    fail(fmt::format("{} tokens, but the model has {} positions", tokens,
+                     a.max_positions - (a.padding_id ? *a.padding_id + 1 : 0)),
+         place, "cut the text");
+}
+
+std::string place_of(size_t text) { return fmt::format("text {} of the batch", text); }
+
 // Padding is left out instead of masked, so a text never depends on how long its neighbours are.
-void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs, Batch& batch,
-                 Floats& x) {
-  std::vector<std::vector<size_t>> kept(batch.samples), positions(batch.samples);
+void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs,
+                 const Batch& batch, Floats& x) {
   for (size_t i = 0; i < batch.samples; ++i) {
     const Inputs::Text& text = inputs.texts[i];
-    const std::string place = fmt::format("text {} of the batch", i);
-    if (!text.mask.empty() && text.mask.size() != text.ids.size())
-      fail(fmt::format("{} ids but a mask of {}", text.ids.size(), text.mask.size()), place);
-    positions[i] = word_positions(a, text.ids);
+    const std::string place = place_of(i);
+    const std::vector<size_t> positions = word_positions(a, text.ids);
+    size_t row = batch.offsets[i], last = 0;  // the last token that was kept
     for (size_t j = 0; j < text.ids.size(); ++j) {
       if (!text.mask.empty() && !text.mask[j]) continue;
       if (text.ids[j] < 0 || size_t(text.ids[j]) >= a.vocabulary)
         fail(fmt::format("token id {} is outside the vocabulary of {}", text.ids[j], a.vocabulary),
              place, "use the tokeniser of this model");
-      if (a.max_positions && positions[i][j] >= a.max_positions)
-        fail(fmt::format("{} tokens, but the model has {} positions", text.ids.size(),
-                         a.max_positions - (a.padding_id ? *a.padding_id + 1 : 0)),
-             place, "cut the text");
-      if (a.relative_buckets && !kept[i].empty() && kept[i].back() + 1 != j)
+      check_position(a, positions[j], text.ids.size(), place);
+      if (a.relative_buckets && row > batch.offsets[i] && last + 1 != j)
         fail("the attended tokens have a gap; relative positions need one run of them", place,
              "pad at the ends only");
-      kept[i].push_back(j);
+      last = j;
+      place_word(a, e, e.words.row(size_t(text.ids[j])), positions[j], x.row(row++));
     }
-    if (kept[i].size() < std::max<size_t>(batch.pooled, 1))
-      fail("no token is left", place, "give at least the special tokens");
-    batch.offsets[i + 1] = batch.offsets[i] + kept[i].size();
   }
-  x.ensure(batch.rows(), a.width);
-  for (size_t i = 0; i < batch.samples; ++i)
-    for (size_t j = 0; j < kept[i].size(); ++j) {
-      const size_t token = kept[i][j], position = positions[i][token];
-      float* to = x.row(batch.offsets[i] + j);
-      std::copy_n(e.words.row(size_t(inputs.texts[i].ids[token])), a.width, to);
-      if (!e.word_positions.empty())
-        for (size_t c = 0; c < a.width; ++c) to[c] += e.word_positions(position, c);
-    }
+}
+
+// Rows that stand where words would, each attended to.
+void embed_given_words(const Architecture& a, const Embedding& e, const Inputs& inputs,
+                       const Batch& batch, Floats& x) {
+  const size_t first = a.padding_id ? *a.padding_id + 1 : 0;
+  for (size_t i = 0; i < batch.samples; ++i) {
+    const View<const float> given = inputs.embedded[i];
+    check_position(a, first + given.rows - 1, given.rows, place_of(i));
+    for (size_t j = 0; j < given.rows; ++j)
+      place_word(a, e, given.row(j), first + j, x.row(batch.offsets[i] + j));
+  }
+}
+
+size_t attended(const Inputs::Text& text, const std::string& place) {
+  if (text.mask.empty()) return text.ids.size();
+  if (text.mask.size() != text.ids.size())
+    fail(fmt::format("{} ids but a mask of {}", text.ids.size(), text.mask.size()), place);
+  return text.mask.size() - size_t(std::count(text.mask.begin(), text.mask.end(), 0));
+}
+
+// Of the tokens of one view that are its own, not the model's.
+size_t own_tokens(const Architecture& a, const Inputs& inputs, size_t view) {
+  const bool words = a.input == InputKind::token_ids;
+  if (inputs.embedded.empty()) return words ? attended(inputs.texts[view], place_of(view)) : a.patches();
+  const View<const float> given = inputs.embedded[view];
+  if (given.cols != a.width || (!words && given.rows != a.patches()))
+    fail(fmt::format("expected embedded tokens [{}, {}], found [{}, {}]",
+                     words ? "any number" : std::to_string(a.patches()), a.width, given.rows,
+                     given.cols),
+         fmt::format("view {} of the batch", view), "give one row of the model's width per token");
+  return given.rows;
+}
+
+void check_sort(const Architecture& a, const Inputs& inputs) {
+  const bool words = a.input == InputKind::token_ids;
+  if (inputs.count() == 0) fail("no view was given", "backbone input");
+  if (!inputs.embedded.empty()) {
+    if (inputs.pixels.data || !inputs.texts.empty() || inputs.masked.data)
+      fail("embedded tokens were given beside pixels, ids or a mask", "backbone input",
+           "give views of one sort");
+    return;
+  }
+  if (words) {
+    if (inputs.pixels.data) fail("this backbone reads token ids, not pixels", "backbone input");
+    if (inputs.masked.data)
+      fail("words cannot be hidden by a mask", "backbone input", "give the id of the mask token");
+    return;
+  }
+  if (!inputs.pixels.data) fail("this backbone reads pixels, not token ids", "backbone input");
+  const size_t expected = a.channels * a.input_h * a.input_w;
+  if (inputs.pixels.cols != expected)
+    fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected,
+                     a.channels, a.input_h, a.input_w),
+         "backbone input", "prepare views at the backbone's input size");
+  if (inputs.masked.data &&
+      (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
+    fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols,
+                     inputs.count(), a.patches()),
+         "backbone input", "one byte per patch of every view");
 }
 
 }  // namespace
@@ -186,18 +247,31 @@ Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tenso
   return e;
 }
 
+TokenLayout token_layout(const Architecture& a, const Inputs& inputs) {
+  check_sort(a, inputs);
+  TokenLayout layout{{0}, a.input == InputKind::token_ids ? 0 : a.prefix_tokens};
+  for (size_t i = 0; i < inputs.count(); ++i) {
+    const size_t own = own_tokens(a, inputs, i);
+    if (layout.prefix + own < std::max<size_t>(a.pooled_tokens(), 1))
+      fail("no token is left", place_of(i), "give at least the special tokens");
+    layout.offsets.push_back(layout.offsets.back() + layout.prefix + own);
+  }
+  return layout;
+}
+
 void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
            const Inputs& inputs, Scratch& scratch, Stages& stages, Batch& batch, Floats& x) {
   const Stages::Scope scope(stages, "embed");
   batch.samples = inputs.count();
-  batch.offsets.assign(batch.samples + 1, 0);
-  if (a.input == InputKind::token_ids) {
-    if (inputs.pixels.data) fail("this backbone reads token ids, not pixels", "backbone input");
-    embed_words(a, e, inputs, batch, x);
-  } else {
-    if (!inputs.pixels.data) fail("this backbone reads pixels, not token ids", "backbone input");
+  batch.offsets = token_layout(a, inputs).offsets;
+  x.ensure(batch.rows(), a.width);
+  const bool words = a.input == InputKind::token_ids, given = !inputs.embedded.empty();
+  if (words)
+    (given ? embed_given_words : embed_words)(a, e, inputs, batch, x);
+  else if (given)
+    embed_given_patches(a, e, inputs, batch, x);
+  else
     embed_patches(a, kernel, e, inputs, scratch, batch, x);
-  }
   if (a.norm_pre)
     kernel.norm(a.rms_norm, batch.rows(), a.width, x.row(0), x.stride(), e.norm.weight.data(),
                 e.norm.beta(), a.norm_epsilon, x.row(0), x.stride(), nullptr, 0);

@@ -20,6 +20,9 @@ struct Embedding {
 Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors,
                          const Architecture& a);
 
+// Error unless these are inputs that the architecture reads.
+TokenLayout token_layout(const Architecture& a, const Inputs& inputs);
+
 // Lays out the rows of the batch and fills x [rows, width].
 void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
            const Inputs& inputs, Scratch& scratch, Stages& stages, Batch& batch, Floats& x);

@@ -156,7 +156,6 @@ void check_tokens(const char* what, View<const float> found, bool opened_with) {
 void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings,
                        View<float> tokens) const {
   const Weights& w = *weights_;
-  if (inputs.count() == 0) fail("no view was given", "backbone input");
   check_shape("embeddings", embeddings, inputs.count(), w.arch.embedding_width);
   check_tokens("tokens", tokens, w.options.tokens);
   Run run(*this, workspace);

@@ -29,6 +29,10 @@ const char* to_string(SampleKind kind) {
   return "";
 }
 
+ViewPlan simplest(const ViewPlan& plan) {
+  return plan == ViewPlan(WholeImage{}) ? ViewPlan(WholeView{}) : plan;
+}
+
 bool is_random(const ViewPlan& plan) { return std::holds_alternative<ImageCrops>(plan); }
 
 ViewCounts view_counts(const ViewPlan& plan, const std::string& place) {

@@ -56,6 +56,9 @@ struct ImagePatches {
 
 using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches>;
 
+// The simplest plan of the same views: a WholeImage that deviates in nothing is a WholeView.
+ViewPlan simplest(const ViewPlan& plan);
+
 // Whether the views of a sample depend on a draw.
 bool is_random(const ViewPlan& plan);
 

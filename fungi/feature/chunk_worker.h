@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of an extraction: decoded images → views → embeddings → losses → factors of
+// One thread's share of an extraction: decoded samples → views → embeddings → losses → factors of
 // the layer's gradient. Views go through the backbone a few at a time, across requests and samples;
 // nothing of size outputs × inputs is ever formed here.
 #pragma once
@@ -39,7 +39,7 @@ struct ScheduledObjective {
 };
 
 struct PreparedSample {
-  const Image* image = nullptr;
+  const Sample* sample = nullptr;
   std::string id;
 };
 
@@ -64,13 +64,17 @@ class ChunkWorker {
     size_t request, sample, view;
   };
   RowId locate(size_t row, size_t samples) const;
-  void write_view(const RowId& id, std::span<const PreparedSample> samples, float* out);
-  void write_mask(const RowId& id, std::span<const PreparedSample> samples, uint8_t* out) const;
+  void write_view(const RowId& id, std::span<const PreparedSample> samples);  // into inputs_
+  void write_mask(const RowId& id, std::span<const PreparedSample> samples, size_t tokens,
+                  uint8_t* out) const;
   // Runs rows [first, last) through the backbone in batches, calling done(first_row, count) after
   // each forward.
   template <class Done>
   void forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
                     const Done& done);
+  View<float> batch_tokens(const TokenLayout& layout);
+  void keep_tokens(const Inputs& inputs, const TokenLayout& layout);
+  size_t own_tokens(size_t row) const { return token_offsets_[row + 1] - token_offsets_[row]; }
   void objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
                           size_t sample);
   void backward_request(std::span<const PreparedSample> samples, size_t request,
@@ -81,14 +85,16 @@ class ChunkWorker {
   uint64_t seed_;
   const char* step_ = "view";
   Workspace workspace_;
-  std::vector<ImageViews> makers_;
-  std::vector<std::pair<size_t, size_t>>
-      open_;  // per maker: (generation, sample) whose image it holds
+  std::vector<std::unique_ptr<ViewMaker>> makers_;  // per request
+  std::vector<std::pair<size_t, size_t>> open_;     // per maker: (generation, sample) it holds
   size_t generation_ = 0;
-  Matrix<float> pixels_, embeddings_, tokens_;  // of the batch, of all rows, of all rows' patches
-  Matrix<uint8_t> masks_, all_masks_;
-  std::vector<Matrix<float>> d_pooled_,
-      d_tokens_;  // per request, [samples · views (· patches), ...]
+  InputBuffer inputs_;                         // of the batch
+  Matrix<uint8_t> masks_;                      // of the batch, [count, tokens of a view]
+  Matrix<float> embeddings_, batch_tokens_;    // of all rows; of the batch, with the model's own
+  std::vector<float> tokens_;                  // of all rows, without the model's own, as the next
+  std::vector<uint8_t> hidden_;
+  std::vector<size_t> token_offsets_;          // rows + 1, in tokens
+  std::vector<Matrix<float>> d_pooled_, d_tokens_;  // per request: of its rows, of their tokens
   LayerGradient gradient_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "fungi/feature/extractor_state.h"
 #include "fungi/feature/feature_rows.h"
+#include "fungi/feature/image_modality.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/objective/factory.h"
@@ -52,7 +53,8 @@ Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
          "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification,
-                       {a.embedding_width, a.width, s.options.seed, s.options.preset}));
+                       {a.embedding_width, a.width, s.options.seed, s.options.preset,
+                        s.schedule.modality().kind()}));
   s.stated = s.restore(s.options.given);
 }
 
@@ -200,14 +202,15 @@ StoreSpec Extractor::spec() const {
         nlohmann::json::parse(projection_settings(*s.projection, s.options.seed));
   }
   for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;
-  const Preprocess& p = s.schedule[0].preprocess;
-  settings["preprocess"] = {{"resize", p.resize_size},
+  const auto* images = dynamic_cast<const ImageModality*>(&s.schedule.modality());
+  const Preprocess p = images ? images->evaluation() : Preprocess{};
+  if (images) settings["preprocess"] = {{"resize", p.resize_size},
                             {"filter", p.filter == Filter::bilinear ? "bilinear" : "bicubic"},
                             {"size", p.input_size},
                             {"mean", p.mean},
                             {"std", p.std}};
-  if (p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
-  if (p.floor_crop) settings["preprocess"]["crop"] = "floor";
+  if (images && p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
+  if (images && p.floor_crop) settings["preprocess"]["crop"] = "floor";
   spec.settings = text_of(settings);
   spec.precision = to_string(*b.precision);
   spec.isa = kernel::kernel_for(b.isa, *b.precision).name;
@@ -229,20 +232,20 @@ size_t Extractor::shard_size() const {
 
 constexpr const char* kReading = "read";
 
-// Of full-size pictures that a thread holds at a time, unless a single one is larger.
+// Of full-size samples that a thread holds at a time, unless a single one is larger.
 constexpr size_t kHeldBytes = size_t{64} << 20;
 
 void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
                                  std::span<const size_t> samples, size_t first,
                                  std::span<SampleResult> results,
                                  std::span<StoreFailure> failures) {
-  std::vector<Image> images(results.size());
+  std::vector<Sample> decoded(results.size());
   std::vector<PreparedSample> held;
   std::vector<size_t> positions;  // of what is held
   size_t held_bytes = 0;
   const auto run_held = [&] {
     run_samples(worker, held, positions, first, results, failures);
-    for (const size_t i : positions) images[i] = {};
+    for (const size_t i : positions) decoded[i] = {};
     held.clear(), positions.clear(), held_bytes = 0;
   };
   for (size_t i = 0; i < results.size(); ++i) {
@@ -252,10 +255,10 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
       const Stages::Scope scope(worker.stages(), "decode");
       const std::vector<uint8_t> bytes = dataset.read(index);
       stage = "decode";
-      images[i] = dataset.decode(index, bytes, options.decode);
-      check(images[i]);
+      decoded[i] = dataset.decode(index, bytes, options.decode);
+      check(decoded[i]);
     } catch (const Exhausted&) {
-      throw;  // no fault of the picture: it must not be recorded as a bad one
+      throw;  // no fault of the sample: it must not be recorded as a bad one
     } catch (const Error& e) {
       if (stage == kReading) dataset.require_present();
       failures[i] = {first + i, stage, e.message(), e.hint()};
@@ -267,12 +270,12 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
         continue;
       }
       failures[i] = {first + i, stage, "there is not enough memory for this file",
-                     "make the picture smaller, or free memory and repeat with --retry-failed"};
+                     "make it smaller, or free memory and repeat with --retry-failed"};
       continue;
     }
-    held.push_back({&images[i], dataset.id(index)});
+    held.push_back({&decoded[i], dataset.id(index)});
     positions.push_back(i);
-    held_bytes += images[i].rgb.size();
+    held_bytes += bytes_of(decoded[i]);
     if (held_bytes >= kHeldBytes) run_held();
   }
   if (!held.empty()) run_held();
@@ -285,7 +288,7 @@ void Extractor::State::run_samples(ChunkWorker& worker, std::span<const Prepared
   try {
     std::vector<SampleResult> done = worker.run(prepared, objectives);
     for (size_t i = 0; i < positions.size(); ++i) results[positions[i]] = std::move(done[i]);
-  } catch (const Error&) {  // one by one: a picture that cannot be viewed costs no other
+  } catch (const Error&) {  // one by one: a sample that cannot be viewed costs no other
     for (size_t i = 0; i < positions.size(); ++i) {
       try {
         results[positions[i]] = std::move(worker.run({&prepared[i], 1}, objectives).front());

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/feature/modality.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/objective.h"
 #include "fungi/objective/presets.h"
@@ -46,6 +47,7 @@ struct ExtractorOptions {
   bool keep_factors =
       false;  // also store the gradients' factors: exact inner products without projection
   DecodeOptions decode;
+  std::shared_ptr<const Modality> modality;  // of your own; null: what the model looks at
   // Samples wait in groups for the projection, which then passes over its matrix once for many; so
   // many bytes of results may wait.
   size_t waiting_bytes = size_t{256} << 20;

@@ -51,7 +51,9 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
                     const std::atomic<bool>* stop) {
   State& s = *state_;
   const auto turn = s.take_turn();
-  ViewSchedule schedule(s.backbone.architecture(), s.options.preset);
+  ViewSchedule schedule(s.options.modality
+                            ? s.options.modality
+                            : modality_for(s.backbone.architecture(), s.options.preset));
   std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
   if (groups.empty()) return true;
   std::vector<ChunkWorker> workers;
@@ -72,8 +74,8 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       try {
         const std::vector<uint8_t> bytes = support.read(index);
         was_read = true;
-        const Image image = support.decode(index, bytes, s.options.decode);
-        const PreparedSample sample{&image, support.id(index)};
+        const Sample decoded = support.decode(index, bytes, s.options.decode);
+        const PreparedSample sample{&decoded, support.id(index)};
         out = workers[worker].embed_request({&sample, 1}, group.request);
         return std::all_of(out.data(), out.data() + out.rows() * out.cols(),
                            [](float x) { return std::isfinite(x); });
@@ -82,7 +84,7 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
       } catch (const Error&) {
         if (!was_read) support.require_present();
         return false;
-      } catch (const std::bad_alloc&) {  // a picture too large for the memory
+      } catch (const std::bad_alloc&) {  // a sample too large for the memory
         return false;
       }
     };

@@ -32,7 +32,8 @@ struct Extractor::State {
       : backbone(std::move(b)),
         options(std::move(o)),
         pool(p),
-        schedule(backbone.architecture(), options.preset) {}
+        schedule(options.modality ? options.modality
+                                  : modality_for(backbone.architecture(), options.preset)) {}
 
   // A callback would wait for itself: the pool, whose thread it is called by, refuses it first.
   std::unique_lock<std::recursive_mutex> take_turn() {
@@ -57,15 +58,14 @@ struct Extractor::State {
   size_t support_views(const Objective& objective) const {
     const Support wanted = objective.support();
     if (wanted.samples == 0) return 0;
-    ViewSchedule alone(backbone.architecture(), options.preset);
-    return alone[alone.add(wanted.views)].views;
+    return schedule.modality().views(wanted.views.plan);
   }
 
   // Results and failures (without a stage: none) of samples first, first + 1, ... of the list.
   void run_chunk(ChunkWorker& worker, const Dataset& dataset, std::span<const size_t> samples,
                  size_t first, std::span<SampleResult> results,
                  std::span<StoreFailure> failures);  // extractor.cpp
-  // The same of pictures that are decoded, at these positions of results and failures.
+  // The same of samples that are decoded, at these positions of results and failures.
   void run_samples(ChunkWorker& worker, std::span<const PreparedSample> prepared,
                    std::span<const size_t> positions, size_t first, std::span<SampleResult> results,
                    std::span<StoreFailure> failures);

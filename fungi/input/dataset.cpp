@@ -129,13 +129,15 @@ void Dataset::require_present() const {
                     "put it, or the disk that holds it, back in its place, then repeat");
 }
 
-Image Dataset::decode(size_t i, std::span<const uint8_t> bytes,
-                      const DecodeOptions& options) const {
+Sample Dataset::decode(size_t i, std::span<const uint8_t> bytes,
+                       const DecodeOptions& options) const {
   return decode_image(bytes, id(i), options);
 }
 
 Image Dataset::image(size_t i, const DecodeOptions& options) const {
-  return decode(i, read(i), options);
+  Sample sample = decode(i, read(i), options);
+  image_of(sample);
+  return std::get<Image>(std::move(sample));
 }
 
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
@@ -148,6 +150,10 @@ std::string Dataset::key(size_t i) const {
 std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
   const fs::file_status status = fs::status(path);
   if (!fs::exists(status)) fail("there is no such file or folder", path.string(), "check the path");
+  if (options.samples != SampleKind::image)
+    fail(fmt::format("there is no reader of data sets of this kind yet: {}",
+                     to_string(options.samples)),
+         path.string(), "use a model that looks at images, or a Dataset of your own");
   DatasetOptions chosen = options;
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set: a fixed, deterministic order of samples with stable ids and labels, whose pixels are
+// A data set: a fixed, deterministic order of samples with stable ids and labels, whose content is
 // read on demand. Opening reads names and labels only. Everything const is safe to call from
 // several threads.
 //
@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fungi/input/image.h"
+#include "fungi/input/sample.h"
 
 namespace fungi {
 
@@ -46,6 +46,7 @@ DatasetKind parse_dataset_kind(std::string_view name);  // throws Error naming t
 
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::automatic;
+  SampleKind samples = SampleKind::image;  // what the model looks at (Modality::kind())
   // E.g. "train". A folder of images: the sub-folder of that name; a folder of CIFAR or IDX
   // files: those of that split; anything else has none: an Error. Empty: everything.
   std::string split = {};
@@ -80,11 +81,11 @@ class Dataset {
 
   // The stored bytes of a sample: an encoded image file, or the raw record of CIFAR and IDX.
   virtual std::vector<uint8_t> read(size_t i) const = 0;
-  // The pixels that those bytes hold. Throws Error, with the id as its place, when they are no
-  // image.
-  virtual Image decode(size_t i, std::span<const uint8_t> bytes,
-                       const DecodeOptions& options = {}) const;
-  Image image(size_t i, const DecodeOptions& options = {}) const;  // both in one
+  // The sample that those bytes hold; an image unless overridden. Throws Error, with the id as its
+  // place, when they hold none.
+  virtual Sample decode(size_t i, std::span<const uint8_t> bytes,
+                        const DecodeOptions& options = {}) const;
+  Image image(size_t i, const DecodeOptions& options = {}) const;  // both in one; Error: no image
   // How many bytes are stored for a sample, without reading them; nothing where that cannot be told
   // (the file is gone) or says nothing (records of equal size).
   virtual std::optional<uint64_t> stored_bytes(size_t i) const;

@@ -28,7 +28,7 @@ class MemoryDataset final : public Dataset {
   }
 
   std::vector<uint8_t> read(size_t) const override { return {}; }  // there is nothing to decode
-  Image decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
+  Sample decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
     return images_.at(i);
   }
   std::string key(size_t i) const override {

@@ -39,7 +39,7 @@ class RecordFile {
 class RecordDataset : public Dataset {
  public:
   std::vector<uint8_t> read(size_t i) const override;
-  Image decode(size_t i, std::span<const uint8_t> planes, const DecodeOptions&) const override;
+  Sample decode(size_t i, std::span<const uint8_t> planes, const DecodeOptions&) const override;
 
  protected:
   // Records of one file, all of one size; pixels are planes, three or one.

@@ -39,7 +39,7 @@ struct Latents {
   View<const float> pooled;  // [v, d] embeddings
   // Patches or words after the final norm, and flags, 1 where one was hidden: those of view i are
   // rows token_offsets[i] .. token_offsets[i + 1]. All empty unless wants_tokens().
-  View<const float> tokens;
+  View<const float> tokens = {};
   std::span<const uint8_t> masked = {};
   std::span<const size_t> token_offsets = {};
 };

@@ -15,7 +15,7 @@
 namespace fungi {
 
 enum class Preset { native, paper, lib };
-const char* to_string(Preset preset, SampleKind kind);
+const char* to_string(Preset preset);
 Preset parse_preset(std::string_view name);  // throws Error naming the choices
 
 // Of each kind of sample. Error for those that have no such views.

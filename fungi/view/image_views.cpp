@@ -36,16 +36,17 @@ class EvaluationMaker final : public ImageViews::Maker {
 
 class CropMaker final : public ImageViews::Maker {
  public:
-  CropMaker(const ViewPlan& plan, const Preprocess& preprocess)
+  CropMaker(const ImageCrops& plan, const Preprocess& preprocess)
       : plan_(plan), size_(preprocess.input_size), table_(preprocess.mean, preprocess.std) {}
 
   void open(const Image& image, uint32_t seed) override {
     image_ = &image;
     TorchRandom random(seed);
     crops_.clear();
-    const auto draw = [&](size_t n, const float area[2]) {
+    const auto draw = [&](size_t n, ImageCrops::Area area) {
       for (size_t i = 0; i < n; ++i)
-        crops_.push_back(random_resized_crop(image.width, image.height, area[0], area[1], random));
+        crops_.push_back(
+            random_resized_crop(image.width, image.height, area.low, area.high, random));
     };
     draw(plan_.global_crops, plan_.global_area);
     draw(plan_.local_crops, plan_.local_area);
@@ -59,7 +60,7 @@ class CropMaker final : public ImageViews::Maker {
   }
 
  private:
-  ViewPlan plan_;
+  ImageCrops plan_;
   size_t size_;
   PixelTable table_;
   PillowResizer resizer_;
@@ -70,7 +71,7 @@ class CropMaker final : public ImageViews::Maker {
 
 class PatchMaker final : public ImageViews::Maker {
  public:
-  PatchMaker(const ViewPlan& plan, const Preprocess& preprocess)
+  PatchMaker(const ImagePatches& plan, const Preprocess& preprocess)
       : patches_(preprocess.input_size,
                  patch_grid(preprocess.input_size, plan.patch_count, plan.stride_scale),
                  PixelTable(preprocess.mean, preprocess.std)) {}
@@ -81,9 +82,9 @@ class PatchMaker final : public ImageViews::Maker {
   PatchViews patches_;
 };
 
-void check_area(const float area[2], const char* name) {
-  if (!(area[0] > 0 && area[0] <= area[1]))
-    fail(fmt::format("expected 0 < low <= high, found {} to {}", area[0], area[1]), name);
+void check_area(ImageCrops::Area area, const char* name) {
+  if (!(area.low > 0 && area.low <= area.high))
+    fail(fmt::format("expected 0 < low <= high, found {} to {}", area.low, area.high), name);
 }
 
 // Of two sorts, whose sum may be too large to be told.
@@ -93,24 +94,41 @@ void check_count(size_t one, size_t other, const char* place) {
          place);
 }
 
+// How many views each plan of images gives.
+struct Counter {
+  size_t input_size;
+  size_t operator()(const WholeView&) const { return 1; }
+  size_t operator()(const WholeImage&) const { return 1; }
+  size_t operator()(const ImageCrops& plan) const {
+    check_area(plan.global_area, "ImageCrops::global_area");
+    check_area(plan.local_area, "ImageCrops::local_area");
+    check_count(plan.global_crops, plan.local_crops, "ImageCrops::global_crops");
+    return plan.global_crops + plan.local_crops;
+  }
+  size_t operator()(const ImagePatches& plan) const {
+    const PatchGrid grid = patch_grid(input_size, plan.patch_count, plan.stride_scale);
+    check_count(grid.count(), 0, "ImagePatches::stride_scale");
+    return grid.count();
+  }
+};
+
+struct MakerOf {
+  const Preprocess& preprocess;
+  using Made = std::unique_ptr<ImageViews::Maker>;
+  Made operator()(const WholeView&) const { return std::make_unique<EvaluationMaker>(preprocess); }
+  Made operator()(const WholeImage&) const { return std::make_unique<EvaluationMaker>(preprocess); }
+  Made operator()(const ImageCrops& plan) const {
+    return std::make_unique<CropMaker>(plan, preprocess);
+  }
+  Made operator()(const ImagePatches& plan) const {
+    return std::make_unique<PatchMaker>(plan, preprocess);
+  }
+};
+
 }  // namespace
 
-size_t view_count(const ViewPlan& plan, size_t input_size) {
-  switch (plan.kind) {
-    case ViewPlan::Kind::evaluation:
-      return 1;
-    case ViewPlan::Kind::crops:
-      check_area(plan.global_area, "ViewPlan::global_area");
-      check_area(plan.local_area, "ViewPlan::local_area");
-      check_count(plan.global_crops, plan.local_crops, "ViewPlan::global_crops");
-      return plan.global_crops + plan.local_crops;
-    case ViewPlan::Kind::patches: {
-      const PatchGrid grid = patch_grid(input_size, plan.patch_count, plan.stride_scale);
-      check_count(grid.count(), 0, "ViewPlan::stride_scale");
-      return grid.count();
-    }
-  }
-  fail("unknown kind of view", "ViewPlan::kind");
+size_t image_view_count(const ViewPlan& plan, size_t input_size) {
+  return std::visit(Counter{input_size}, plan);
 }
 
 uint32_t view_seed(uint64_t seed, std::string_view purpose, std::string_view sample_id) {
@@ -119,13 +137,8 @@ uint32_t view_seed(uint64_t seed, std::string_view purpose, std::string_view sam
 
 ImageViews::ImageViews(const ViewPlan& plan, const Preprocess& preprocess) {
   check(preprocess);
-  const size_t count = view_count(plan, preprocess.input_size);
-  if (plan.kind == ViewPlan::Kind::evaluation)
-    maker_ = std::make_unique<EvaluationMaker>(preprocess);
-  else if (plan.kind == ViewPlan::Kind::crops)
-    maker_ = std::make_unique<CropMaker>(plan, preprocess);
-  else
-    maker_ = std::make_unique<PatchMaker>(plan, preprocess);
+  const size_t count = image_view_count(plan, preprocess.input_size);
+  maker_ = std::visit(MakerOf{preprocess}, plan);
   maker_->count = count;
   maker_->floats = 3 * preprocess.input_size * preprocess.input_size;
 }
@@ -142,6 +155,12 @@ void ImageViews::open(const Image& image, uint32_t seed) {
   check_proportion(image.width, image.height);  // a crop would hide it from the resizer
   maker_->open(image, seed);
   maker_->is_open = true;
+}
+
+void ImageViews::open(const Sample& sample, uint32_t seed) { open(image_of(sample), seed); }
+
+void ImageViews::write(size_t view, InputBuffer& out) {
+  write(view, out.add_pixels(view_floats()));
 }
 
 void ImageViews::write(size_t index, std::span<float> out) {

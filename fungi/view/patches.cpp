@@ -40,15 +40,15 @@ void transpose(const float* in, size_t rows, size_t cols, float* out) {
 PatchGrid patch_grid(size_t size, size_t patch_count, size_t stride_scale) {
   const auto root = size_t(std::llround(std::sqrt(double(patch_count))));
   if (root == 0 || root * root != patch_count)
-    fail(fmt::format("expected a perfect square, found {}", patch_count), "ViewPlan::patch_count",
+    fail(fmt::format("expected a perfect square, found {}", patch_count), "ImagePatches::patch_count",
          "use 1, 4, 9, 16, ...");
   if (size == 0 || size % root != 0)
     fail(fmt::format("an input of {} pixels cannot be cut into {} equal parts", size, root),
-         "ViewPlan::patch_count", "choose a square whose root divides the input size");
+         "ImagePatches::patch_count", "choose a square whose root divides the input size");
   const size_t side = size / root, stride = stride_scale ? side / stride_scale : 0;
   if (stride == 0)
     fail(fmt::format("patches of {} pixels have no stride of 1/{}", side, stride_scale),
-         "ViewPlan::stride_scale", fmt::format("choose a value from 1 to {}", side));
+         "ImagePatches::stride_scale", fmt::format("choose a value from 1 to {}", side));
   return {side, stride, (size - side) / stride + 1};
 }
 

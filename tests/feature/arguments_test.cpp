@@ -32,7 +32,7 @@ TEST(ExtractorArguments, TheBackboneMayMoveOrGo) {
 struct OddPictures : Pictures {
   using Pictures::Pictures;
   Image odd;
-  Image decode(size_t i, std::span<const uint8_t> bytes, const DecodeOptions& o) const override {
+  Sample decode(size_t i, std::span<const uint8_t> bytes, const DecodeOptions& o) const override {
     return i == 1 ? odd : Pictures::decode(i, bytes, o);
   }
   using Pictures::labels_;

@@ -162,7 +162,7 @@ size_t resident_bytes() {
 class LargePictures : public Pictures {
  public:
   LargePictures() : Pictures(8) {}
-  Image decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
+  Sample decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
     if (i == 1 && !std::exchange(was_short_, true)) throw std::bad_alloc();
     Image image{4000, 3000, std::vector<uint8_t>(size_t{4000} * 3000 * 3, uint8_t(40 * i))};
     least = std::min(least, resident_bytes()), most = std::max(most, resident_bytes());

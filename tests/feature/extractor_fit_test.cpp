@@ -25,14 +25,14 @@ class Marked : public Pictures {
  public:
   explicit Marked(size_t red = SIZE_MAX, size_t broken = SIZE_MAX)
       : Pictures(kPictures), red_(red), broken_(broken) {}
-  Image decode(size_t i, std::span<const uint8_t> bytes,
+  Sample decode(size_t i, std::span<const uint8_t> bytes,
                const DecodeOptions& options) const override {
     {
       const std::lock_guard lock(mutex_);
       seen_.push_back(i);
     }
     if (i == broken_) fail("the file is broken", ids_[i]);
-    Image image = Pictures::decode(i, bytes, options);
+    Image image = image_of(Pictures::decode(i, bytes, options));
     for (size_t p = 0; p < image.rgb.size(); p += 3) image.rgb[p] = i == red_ ? 255 : 0;
     return image;
   }
@@ -48,7 +48,7 @@ class Marked : public Pictures {
 class Alone : public Marked {
  public:
   explicit Alone(size_t which) : which_(which) { ids_ = {ids_[which]}, labels_ = {0}; }
-  Image decode(size_t, std::span<const uint8_t> bytes,
+  Sample decode(size_t, std::span<const uint8_t> bytes,
                const DecodeOptions& options) const override {
     return Marked::decode(which_, bytes, options);
   }

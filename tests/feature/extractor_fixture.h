@@ -18,7 +18,7 @@ class Pictures : public Dataset {
     finish(DatasetKind::flat, "pictures");
   }
   std::vector<uint8_t> read(size_t) const override { return {}; }
-  Image decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
+  Sample decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
     if (i == broken_) fail("the file is broken", ids_[i]);
     Image image{40, 30, std::vector<uint8_t>(40 * 30 * 3)};
     const RandomStream random(i, "pictures");

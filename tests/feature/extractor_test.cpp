@@ -227,9 +227,9 @@ class Trouble : public Pictures {
     if (i == 1) fail("the disk has gone", ids_[i]);
     return {};
   }
-  Image decode(size_t i, std::span<const uint8_t> bytes,
+  Sample decode(size_t i, std::span<const uint8_t> bytes,
                const DecodeOptions& options) const override {
-    if (i == 2) return {1, 5000, std::vector<uint8_t>(15000)};
+    if (i == 2) return Image{1, 5000, std::vector<uint8_t>(15000)};
     return Pictures::decode(i, bytes, options);
   }
 };
@@ -279,7 +279,7 @@ class Huge : public Pictures {
     if (i == 1) throw std::bad_alloc();
     return {};
   }
-  Image decode(size_t i, std::span<const uint8_t> bytes,
+  Sample decode(size_t i, std::span<const uint8_t> bytes,
                const DecodeOptions& options) const override {
     if (i == 2) throw std::bad_alloc();
     return Pictures::decode(i, bytes, options);

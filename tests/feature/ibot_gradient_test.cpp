@@ -105,7 +105,7 @@ TEST(IbotGradient, OfTwoSamplesWithAndWithoutAMaskToken) {
         a, mini::Tensors(model, mask_token), {.precision = Precision::f32, .tokens = true}, pool);
     IbotParameters parameters;
     parameters.width = 12;
-    parameters.local_crops = kStudents - kGlobal;
+    parameters.views = ImageCrops{.local_crops = kStudents - kGlobal};
     parameters.mask_ratio = kMaskRatio;
     parameters.patch_weight = kPatchWeight;
     ExtractorOptions options;

@@ -71,7 +71,7 @@ class MiniVitFeatures : public testing::Test {
       std::copy_n(one.row(0), 8, e.row(i));
       backbone_.record(workspace, recording);
     }
-    const double loss = objective.loss_and_gradient({e, {}, nullptr}, {d, {}});
+    const double loss = objective.loss_and_gradient({e}, {d, {}});
     EXPECT_NEAR(loss, printed.loss, kRelative * std::abs(printed.loss));
     LayerGradient g;
     backbone_.backward(d, recording, 0, workspace, g);
@@ -183,7 +183,7 @@ TEST_F(MiniVitPaperFeatures, WithAndWithoutPruningAndForTorchvisionOnly) {
 }
 
 TEST_F(MiniVitFeatures, Dino) {
-  Dino dino({.width = 5, .global_crops = 2, .local_crops = 1}, 8, 1);
+  Dino dino({.width = 5, .views = ImageCrops{.global_crops = 2, .local_crops = 1}}, 8, 1);
   std::vector<NamedMatrix> state = head_state("student", model_.student);
   for (NamedMatrix& m : head_state("teacher", model_.teacher))
     state.push_back({m.name, std::move(m.values)});
@@ -215,7 +215,7 @@ TEST_F(MiniVitFeatures, PatchSimclr) {
   Matrix<float> pixels(1, 192), e(1, 8), tokens(5, 8), d(5, 8);
   std::copy(model_.images[0].begin(), model_.images[0].end(), pixels.data());
   backbone.forward(Inputs::images(pixels), workspace, e, tokens);
-  const double loss = simclr(1).loss_and_gradient({tokens, {}, nullptr}, {d, {}});
+  const double loss = simclr(1).loss_and_gradient({tokens}, {d, {}});
   EXPECT_NEAR(loss, -3.16592599218, kRelative * 3.16592599218);
   LayerGradient g;
   backbone.backward(Matrix<float>(1, 8), workspace, g, d);

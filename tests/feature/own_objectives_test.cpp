@@ -100,11 +100,7 @@ TEST(OwnObjectives, ARefusedObjectiveChangesNothing) {
    public:
     Impossible() : Twice(true, true, "impossible") {}
     std::vector<ViewRequest> views() const override {
-      ViewRequest crops, patches;
-      crops.plan.kind = ViewPlan::Kind::crops;
-      patches.plan.kind = ViewPlan::Kind::patches;
-      patches.plan.patch_count = 5;  // no square
-      return {crops, patches};
+      return {{.plan = ImageCrops{}}, {.plan = ImagePatches{.patch_count = 5}}};  // no square
     }
   };
   ExtractorOptions o;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "fungi/backbone/names.h"
+#include "fungi/feature/image_modality.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi {
@@ -127,12 +128,20 @@ TEST(EvaluationTransform, RefusesWhatIsNoSquarePicture) {
 // The schedule of one objective: its own view comes after the embedding's.
 class Objectives : public testing::Test {
  protected:
-  std::vector<ScheduledRequest> schedule(const std::string& objective, Preset preset) const {
-    ViewSchedule schedule(architecture_, preset);
+  struct Scheduled {
+    ViewRequest request;
+    size_t views;
+    Preprocess preprocess;
+  };
+  std::vector<Scheduled> schedule(const std::string& objective, Preset preset) const {
+    const ImageModality images(evaluation_transform(architecture_, preset));
+    ViewSchedule schedule(modality_for(architecture_, preset));
     const auto made = make_objective(objective, {8, 8, 1, preset});
-    std::vector<ScheduledRequest> requests;
-    for (const ViewRequest& request : made->views())
-      requests.push_back(schedule[schedule.add(request)]);
+    std::vector<Scheduled> requests;
+    for (const ViewRequest& request : made->views()) {
+      const ScheduledRequest& found = schedule[schedule.add(request)];
+      requests.push_back({found.request, found.views, images.preprocess(found.request.plan)});
+    }
     return requests;
   }
 
@@ -145,14 +154,13 @@ class Objectives : public testing::Test {
 
   static void expect_crops(const ViewPlan& plan, size_t global, float global_low, size_t local,
                            float local_low, float local_high, bool bilinear) {
-    EXPECT_EQ(plan.kind, ViewPlan::Kind::crops);
-    EXPECT_EQ(plan.global_crops, global);
-    EXPECT_EQ(plan.global_area[0], global_low);
-    EXPECT_EQ(plan.global_area[1], 1.0f);
-    EXPECT_EQ(plan.local_crops, local);
-    EXPECT_EQ(plan.local_area[0], local_low);
-    EXPECT_EQ(plan.local_area[1], local_high);
-    EXPECT_EQ(plan.bilinear, bilinear);
+    ASSERT_TRUE(std::holds_alternative<ImageCrops>(plan));
+    const auto& crops = std::get<ImageCrops>(plan);
+    EXPECT_EQ(crops.global_crops, global);
+    EXPECT_EQ(crops.global_area, (ImageCrops::Area{global_low, 1.0f}));
+    EXPECT_EQ(crops.local_crops, local);
+    EXPECT_EQ(crops.local_area, (ImageCrops::Area{local_low, local_high}));
+    EXPECT_EQ(crops.bilinear, bilinear);
   }
 
   const Architecture architecture_ = architecture_of("timm_clip/model.safetensors");
@@ -164,7 +172,7 @@ TEST_F(Objectives, KlSeesTheEvaluationTransformAndInTheLibraryASquashedPicture) 
     const auto requests = schedule("kl", preset);
     ASSERT_EQ(requests.size(), 1u);
     EXPECT_EQ(requests[0].views, 1u);
-    EXPECT_EQ(requests[0].request.plan.kind, ViewPlan::Kind::evaluation);
+    EXPECT_EQ(std::holds_alternative<WholeView>(requests[0].request.plan), preset != Preset::lib);
     const Preprocess& p = requests[0].preprocess;
     if (preset != Preset::lib) {
       expect_transform(p, 248, Filter::bicubic, kClipMeanSpec, kClipStdSpec);
@@ -196,9 +204,10 @@ TEST_F(Objectives, SimclrSees49Patches) {
     const auto requests = schedule("simclr", preset);
     ASSERT_EQ(requests.size(), 1u);
     EXPECT_EQ(requests[0].views, 49u);
-    EXPECT_EQ(requests[0].request.plan.kind, ViewPlan::Kind::patches);
-    EXPECT_EQ(requests[0].request.plan.patch_count, 4u);
-    EXPECT_EQ(requests[0].request.plan.stride_scale, 6u);
+    ASSERT_TRUE(std::holds_alternative<ImagePatches>(requests[0].request.plan));
+    const auto& patches = std::get<ImagePatches>(requests[0].request.plan);
+    EXPECT_EQ(patches.patch_count, 4u);
+    EXPECT_EQ(patches.stride_scale, 6u);
     expect_statistics(requests[0].preprocess, preset, kStd);
   }
 }
@@ -207,7 +216,7 @@ TEST_F(Objectives, DeepClusterSeesEightCropsWithTheDeviationAsTyped) {
   for (const Preset preset : kPresets) {
     SCOPED_TRACE(to_string(preset));
     bool crops = false;
-    for (const ScheduledRequest& r : schedule("deepcluster", preset)) {
+    for (const Scheduled& r : schedule("deepcluster", preset)) {
       expect_statistics(r.preprocess, preset, kDeepClusterStd);
       if (!r.request.gradient) continue;  // the crops that choose the clusters
       crops = true;
@@ -226,13 +235,13 @@ TEST_F(Objectives, IbotSeesTheCropsOfDino) {
     EXPECT_EQ(requests[0].views, 12u);
     EXPECT_EQ(requests[1].views, 2u);
     expect_crops(requests[0].request.plan, 2, 0.25f, 10, 0.05f, 0.25f, false);
-    for (const ScheduledRequest& r : requests) expect_statistics(r.preprocess, preset, kStd);
+    for (const Scheduled& r : requests) expect_statistics(r.preprocess, preset, kStd);
   }
 }
 
 TEST_F(Objectives, EqualRequestsShareTheirViews) {
   for (const Preset preset : kPresets) {
-    ViewSchedule schedule(architecture_, preset);
+    ViewSchedule schedule(modality_for(architecture_, preset));
     EXPECT_EQ(schedule.views_per_sample(), 1u);  // the embedding's
     for (const char* objective : {"kl", "dino", "simclr", "dino"})
       for (const ViewRequest& r : make_objective(objective, {8, 8, 1, preset})->views())

@@ -10,16 +10,16 @@ namespace fungi {
 namespace {
 
 TEST(ViewSharing, AMaskedStudentIsNotItsTeacher) {
-  ViewSchedule schedule(test::tiny(), Preset::native);
+  ViewSchedule schedule(modality_for(test::tiny(), Preset::native));
   const auto ibot = make_objective("ibot:width=8,local_crops=0", {8, 8, 1, Preset::native});
   for (const ViewRequest& request : ibot->views()) schedule.add(request);
   EXPECT_EQ(schedule.views_per_sample(), 1 + 2 + 2u);  // the same crops, masked and whole
 }
 
 TEST(ViewSharing, RequestsThatDifferInTheirMasksOnly) {
-  ViewSchedule schedule(test::tiny(), Preset::native);
+  ViewSchedule schedule(modality_for(test::tiny(), Preset::native));
   ViewRequest first;
-  first.plan.kind = ViewPlan::Kind::crops;
+  first.plan = ImageCrops{};
   first.masked_views = 2;
   first.mask_ratio = 0.5;
   ViewRequest fewer = first, lighter = first;

@@ -20,8 +20,7 @@ std::vector<NamedMatrix> state_of(const Rows<double>& head, const Rows<double>& 
 TEST(DeepCluster, SpecificationVector) {
   DeepClusterParameters parameters;
   parameters.prototype_sets = 2;
-  parameters.global_crops = 2;
-  parameters.local_crops = 0;
+  parameters.views = ImageCrops{.global_crops = 2, .local_crops = 0};
   DeepCluster objective(parameters, 4, 1);
   const Rows<double> head = {{.3, -.2, .5, .1}, {-.4, .6, .2, -.1}, {.2, .1, -.3, .7}};
   objective.restore(state_of(head, {{.2, .1, .5},
@@ -38,7 +37,7 @@ TEST(DeepCluster, SpecificationVector) {
   const Matrix<float> e = matrix_of<float>(
       {{.5, -1, .3, .8}, {1.2, .4, -.6, .1}, {.3, -.11, .34, .3}, {-.01, .31, .61, .11}});
   Matrix<float> g(4, 4);
-  EXPECT_NEAR(objective.loss_and_gradient({e, {}, nullptr}, {g, {}}), 4.10448190352, 1e-5);
+  EXPECT_NEAR(objective.loss_and_gradient({e}, {g, {}}), 4.10448190352, 1e-5);
   expect_rows_near<float>(g,
                           {{-0.03687442472, -0.1989489927, -1.070184755, 0.1756795577},
                            {-0.4030953415, -0.05678192206, -0.9208384012, -0.4607586207},
@@ -73,7 +72,7 @@ void expect_complex_step(size_t assignment_crops, double tau) {
   };
   const Matrix<float> embeddings = matrix_of<float>(e);
   Matrix<float> g(views, 19);
-  const double loss = objective.loss_and_gradient({embeddings, {}, nullptr}, {g, {}});
+  const double loss = objective.loss_and_gradient({embeddings}, {g, {}});
   EXPECT_NEAR(loss, loss_of(e), 1e-5 * loss);
   expect_rows_near<float>(g, gradient(e, [&](const Rows<Complex>& x) { return loss_of(x); }), 1e-5);
 }
@@ -143,13 +142,13 @@ TEST(DeepCluster, ClustersTheSupportAndReducesThePrototypes) {
   ASSERT_EQ(objective.notes(2).size(), 1u);
   EXPECT_NE(objective.notes(2)[0].find("20 prototypes instead of 50"), std::string::npos);
   Matrix<float> e = matrix_of<float>(random_rows(10, 10, 7)), g(10, 10), g2(10, 10);
-  const double loss = objective.loss_and_gradient({e, {}, nullptr}, {g, {}});
+  const double loss = objective.loss_and_gradient({e}, {g, {}});
   EXPECT_TRUE(std::isfinite(loss));
   DeepCluster other(parameters, 10, 5);
   EXPECT_TRUE(other.notes(2).empty());
   other.restore(objective.state());
   EXPECT_EQ(other.notes(2), objective.notes(2)) << "later runs have the same prototypes";
-  EXPECT_EQ(other.loss_and_gradient({e, {}, nullptr}, {g2, {}}), loss);
+  EXPECT_EQ(other.loss_and_gradient({e}, {g2, {}}), loss);
   EXPECT_EQ(std::memcmp(g.data(), g2.data(), 100 * sizeof(float)), 0);
 }
 

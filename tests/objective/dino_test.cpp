@@ -48,7 +48,7 @@ TEST(Dino, EmbeddingGradientMatchesTheComplexStep) {
        {Case{2, 0.1, 0.07, false}, {2, 0.1, 0.07, true}, {3, 0.2, 0.05, false}}) {
     DinoParameters parameters;
     parameters.width = 30;
-    parameters.global_crops = global_crops, parameters.local_crops = 5 - global_crops;
+    parameters.views = ImageCrops{.global_crops = global_crops, .local_crops = 5 - global_crops};
     parameters.student_temperature = tau_s, parameters.teacher_temperature = tau_t;
     parameters.skip_same_view = skip;
     const Dino objective(parameters, 18, 5);
@@ -67,7 +67,7 @@ TEST(Dino, EmbeddingGradientMatchesTheComplexStep) {
     };
     const Matrix<float> embeddings = matrix_of<float>(e);
     Matrix<float> g(5, 18);
-    const double loss = objective.loss_and_gradient({embeddings, {}, nullptr}, {g, {}});
+    const double loss = objective.loss_and_gradient({embeddings}, {g, {}});
     EXPECT_NEAR(loss, loss_of(e), 1e-5 * loss);
     expect_rows_near<float>(g, gradient(e, [&](const Rows<Complex>& x) { return loss_of(x); }),
                             1e-5);

@@ -95,23 +95,29 @@ std::vector<double> behaviour(const std::string& text) {
   const auto objective = make_objective(text, context());
   std::vector<double> all;
   const auto add_request = [&](const ViewRequest& r) {
-    const ViewPlan& p = r.plan;
-    all.insert(all.end(),
-               {double(p.kind), double(p.global_crops), double(p.local_crops),
-                double(p.patch_count), double(p.stride_scale), double(r.gradient),
-                double(r.masked_views), r.mask_ratio, double(r.statistics), double(r.squash)});
+    all.insert(all.end(), {double(r.plan.index()), double(r.gradient), double(r.masked_views),
+                           r.mask_ratio});
+    if (const auto* p = std::get_if<WholeImage>(&r.plan))
+      all.insert(all.end(), {double(p->statistics), double(p->squash)});
+    if (const auto* p = std::get_if<ImageCrops>(&r.plan))
+      all.insert(all.end(),
+                 {double(p->global_crops), double(p->local_crops), double(p->statistics)});
+    if (const auto* p = std::get_if<ImagePatches>(&r.plan))
+      all.insert(all.end(),
+                 {double(p->patch_count), double(p->stride_scale), double(p->statistics)});
   };
   size_t views = 0;
   for (const ViewRequest& r : objective->views()) {
     add_request(r);
-    views += r.plan.kind == ViewPlan::Kind::evaluation ? 1
-             : r.plan.kind == ViewPlan::Kind::patches  ? kPatchViews
-                                                       : r.plan.global_crops + r.plan.local_crops;
+    views += std::holds_alternative<WholeImage>(r.plan)     ? 1
+             : std::holds_alternative<ImagePatches>(r.plan) ? kPatchViews
+                                                            : view_counts(r.plan, text).all();
   }
   if (const Support support = objective->support(); support.samples > 0) {
     all.push_back(double(support.samples));
     add_request(support.views);
-    const size_t per_sample = support.views.plan.global_crops;
+    const bool crops = std::holds_alternative<ImageCrops>(support.views.plan);
+    const size_t per_sample = crops ? view_counts(support.views.plan, text).global : 2;
     Matrix<float> kept(kSupport * per_sample, objective->support_width(16));
     objective->reduce_support(
         reference::matrix_of<float>(reference::random_rows(kept.rows(), 16, 1)), kept);
@@ -127,8 +133,10 @@ std::vector<double> behaviour(const std::string& text) {
                       tokens = reference::matrix_of<float>(
                           reference::random_rows(views * kTokens, 12, 3));
   const std::vector<uint8_t> masked(views * kTokens, 1);
+  std::vector<size_t> offsets;
+  for (size_t v = 0; v <= views; ++v) offsets.push_back(v * kTokens);
   Matrix<float> g(views, 16), d_tokens(views * kTokens, 12);
-  all.push_back(objective->loss_and_gradient({e, tokens, masked.data()}, {g, d_tokens}));
+  all.push_back(objective->loss_and_gradient({e, tokens, masked, offsets}, {g, d_tokens}));
   add_values(g);
   return all;
 }
@@ -156,19 +164,39 @@ TEST(Factory, EveryParameterHasAnEffect) {
   }
 }
 
+ImageStatistics statistics_of(const DinoParameters& p) {
+  return std::get<ImageCrops>(p.views).statistics;
+}
+ImageStatistics statistics_of(const DeepClusterParameters& p) {
+  return std::get<ImageCrops>(p.views).statistics;
+}
+
 TEST(Presets, DifferWhereTheReferencesDo) {
-  EXPECT_EQ(kl_parameters(Preset::native).temperature, 15);
-  EXPECT_EQ(kl_parameters(Preset::paper).temperature, 15);
-  EXPECT_EQ(kl_parameters(Preset::lib).temperature, 1);
-  EXPECT_EQ(simclr_parameters(Preset::native).negatives, 256u);
-  EXPECT_EQ(simclr_parameters(Preset::lib).negatives, 64u);
-  EXPECT_EQ(simclr_parameters(Preset::paper).denominator_temperature, 0.07);
-  EXPECT_EQ(simclr_parameters(Preset::lib).denominator_temperature, 1);
-  EXPECT_EQ(dino_parameters(Preset::native).statistics, ImageStatistics::model);
-  EXPECT_EQ(dino_parameters(Preset::paper).statistics, ImageStatistics::imagenet);
-  EXPECT_EQ(deepcluster_parameters(Preset::paper).statistics, ImageStatistics::deepcluster);
+  EXPECT_EQ(kl_parameters(Preset::native, SampleKind::image).temperature, 15);
+  EXPECT_EQ(kl_parameters(Preset::paper, SampleKind::image).temperature, 15);
+  EXPECT_EQ(kl_parameters(Preset::lib, SampleKind::image).temperature, 1);
+  EXPECT_EQ(simclr_parameters(Preset::native, SampleKind::image).negatives, 256u);
+  EXPECT_EQ(simclr_parameters(Preset::lib, SampleKind::image).negatives, 64u);
+  EXPECT_EQ(simclr_parameters(Preset::paper, SampleKind::image).denominator_temperature, 0.07);
+  EXPECT_EQ(simclr_parameters(Preset::lib, SampleKind::image).denominator_temperature, 1);
+  EXPECT_EQ(statistics_of(dino_parameters(Preset::native, SampleKind::image)), ImageStatistics::model);
+  EXPECT_EQ(statistics_of(dino_parameters(Preset::paper, SampleKind::image)), ImageStatistics::imagenet);
+  EXPECT_EQ(statistics_of(deepcluster_parameters(Preset::paper, SampleKind::image)), ImageStatistics::deepcluster);
   EXPECT_EQ(parse_preset("lib"), Preset::lib);
   EXPECT_THROW(parse_preset("best"), Error);
+}
+
+// Losses know no pictures: what is one about them is in the views, which other kinds of samples lack.
+TEST(Presets, AreOfAKindOfSample) {
+  for (const SampleKind kind : {SampleKind::text, SampleKind::sound, SampleKind::own}) {
+    EXPECT_EQ(kl_parameters(Preset::lib, kind).views, ViewPlan(WholeView{}));
+    EXPECT_EQ(kl_parameters(Preset::lib, kind).temperature, 1);
+    ObjectiveContext other = context();
+    other.kind = kind;
+    EXPECT_THROW(make_objective("kl:squash=true", other), Error);
+    for (const char* name : {"dino", "simclr", "deepcluster", "ibot"})
+      EXPECT_ERROR(to_string(kind), make_objective(name, other));
+  }
 }
 
 TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
@@ -253,7 +281,7 @@ TEST(Objective, ASubclassNeedsThreeFunctions) {
   HalfSquare objective;
   Matrix<float> e(1, 2), g(1, 2), kept(1, 2);
   e(0, 0) = 3, e(0, 1) = 4;
-  EXPECT_EQ(objective.loss_and_gradient({e, {}, nullptr}, {g, {}}), 12.5);
+  EXPECT_EQ(objective.loss_and_gradient({e}, {g, {}}), 12.5);
   EXPECT_EQ(g(0, 1), 4);
   EXPECT_TRUE(objective.ready());
   EXPECT_EQ(specification(objective), "half_square");
@@ -279,8 +307,10 @@ TEST(Objective, ZeroEmbeddingsGiveFiniteNumbers) {
     }
     Matrix<float> e(crops, 16), g(crops, 16), tokens(crops * 3, 12), d_tokens(crops * 3, 12);
     const std::vector<uint8_t> masked(crops * 3, 1);
+    std::vector<size_t> offsets;
+    for (size_t v = 0; v <= crops; ++v) offsets.push_back(v * 3);
     EXPECT_TRUE(
-        std::isfinite(objective->loss_and_gradient({e, tokens, masked.data()}, {g, d_tokens})))
+        std::isfinite(objective->loss_and_gradient({e, tokens, masked, offsets}, {g, d_tokens})))
         << name;
     for (size_t i = 0; i < crops * 16; ++i) ASSERT_TRUE(std::isfinite(g.data()[i])) << name;
     for (size_t i = 0; i < crops * 36; ++i) ASSERT_EQ(d_tokens.data()[i], 0) << name;
@@ -294,7 +324,7 @@ TEST(Objective, ThreadsShareOneObjective) {
   for (int i = 0; i < 4; ++i) g.emplace_back(12, 16);
   std::vector<std::thread> threads;
   for (auto& out : g)
-    threads.emplace_back([&] { dino->loss_and_gradient({e, {}, nullptr}, {out, {}}); });
+    threads.emplace_back([&] { dino->loss_and_gradient({e}, {out, {}}); });
   for (auto& thread : threads) thread.join();
   for (const auto& out : g)
     EXPECT_EQ(std::memcmp(out.data(), g[0].data(), 12 * 16 * sizeof(float)), 0);

@@ -30,7 +30,7 @@ TEST(Simclr, SpecificationVectors) {
   SimclrParameters parameters;
   Matrix<float> g(3, 3);
   const Simclr same = with_identity_head(parameters, 3, negatives);
-  EXPECT_NEAR(same.loss_and_gradient({positives, {}, nullptr}, {g, {}}), 1.58910415952, 1e-5);
+  EXPECT_NEAR(same.loss_and_gradient({positives}, {g, {}}), 1.58910415952, 1e-5);
   expect_rows_near<float>(g,
                           {{1.473088815, -2.5961325, 0.8751128235},
                            {1.734376098, -1.593021971, -3.867007689},
@@ -38,7 +38,7 @@ TEST(Simclr, SpecificationVectors) {
                           1e-6);
   parameters.denominator_temperature = 1;
   const Simclr apart = with_identity_head(parameters, 3, negatives);
-  EXPECT_NEAR(apart.loss_and_gradient({positives, {}, nullptr}, {g, {}}), -5.64524427791, 1e-5);
+  EXPECT_NEAR(apart.loss_and_gradient({positives}, {g, {}}), -5.64524427791, 1e-5);
   expect_rows_near<float>(g,
                           {{-0.551987498, -0.7665689336, -4.676359824},
                            {-1.152004909, -6.948526171, 0.566878275},
@@ -74,7 +74,7 @@ TEST(Simclr, EmbeddingGradientMatchesTheComplexStep) {
     };
     const Matrix<float> embeddings = matrix_of<float>(e);
     Matrix<float> g(6, 20);
-    const double loss = objective.loss_and_gradient({embeddings, {}, nullptr}, {g, {}});
+    const double loss = objective.loss_and_gradient({embeddings}, {g, {}});
     EXPECT_NEAR(loss, loss_of(e), 1e-5);
     expect_rows_near<float>(g, gradient(e, [&](const Rows<Complex>& x) { return loss_of(x); }),
                             1e-5);
@@ -84,12 +84,12 @@ TEST(Simclr, EmbeddingGradientMatchesTheComplexStep) {
 TEST(Simclr, NeedsNegativesAndTwoViews) {
   Simclr objective(SimclrParameters{}, 6, 1);
   Matrix<float> e(2, 6), g(2, 6);
-  EXPECT_THROW(objective.loss_and_gradient({e, {}, nullptr}, {g, {}}), Error);
+  EXPECT_THROW(objective.loss_and_gradient({e}, {g, {}}), Error);
   Pool pool(1);
   EXPECT_THROW(objective.prepare(Matrix<float>(0, 96), 49, pool), Error);
   const Simclr ready = with_identity_head(SimclrParameters{}, 6, random_rows(3, 6, 1));
   Matrix<float> one(1, 6), one_g(1, 6);
-  EXPECT_THROW(ready.loss_and_gradient({one, {}, nullptr}, {one_g, {}}), Error);
+  EXPECT_THROW(ready.loss_and_gradient({one}, {one_g, {}}), Error);
 }
 
 TEST(Simclr, RestoredStateGivesTheSameBytes) {
@@ -110,8 +110,8 @@ TEST(Simclr, RestoredStateGivesTheSameBytes) {
   EXPECT_TRUE(two.notes(4).empty()) << "six views are none of whole samples: they were given";
   const Matrix<float> e = matrix_of<float>(random_rows(5, 12, 4));
   Matrix<float> g1(5, 12), g2(5, 12);
-  EXPECT_EQ(one.loss_and_gradient({e, {}, nullptr}, {g1, {}}),
-            two.loss_and_gradient({e, {}, nullptr}, {g2, {}}));
+  EXPECT_EQ(one.loss_and_gradient({e}, {g1, {}}),
+            two.loss_and_gradient({e}, {g2, {}}));
   EXPECT_EQ(std::memcmp(g1.data(), g2.data(), 5 * 12 * sizeof(float)), 0);
 
   std::vector<NamedMatrix> head_alone;

@@ -23,9 +23,8 @@ TEST(OwnImage, IsCheckedBeforeItIsRead) {
     EXPECT_ERROR("bytes of pixels", check(bad));
     EXPECT_ERROR("bytes of pixels", preprocessor.apply(bad, out));
     EXPECT_ERROR("bytes of pixels", preprocessor.pixels(bad));
-    for (const ViewPlan::Kind kind :
-         {ViewPlan::Kind::evaluation, ViewPlan::Kind::crops, ViewPlan::Kind::patches}) {
-      ImageViews views({.kind = kind}, {.input_size = 32});
+    for (const ViewPlan& plan : {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})}) {
+      ImageViews views(plan, {.input_size = 32});
       EXPECT_ERROR("bytes of pixels", views.open(bad, 1));
     }
   }
@@ -46,14 +45,14 @@ TEST(OwnPreprocess, HasSizesAndStatisticsThatCanBe) {
 }
 
 TEST(OwnPlan, HasViewsThatCanBeCounted) {
-  ViewPlan plan{.kind = ViewPlan::Kind::crops, .global_crops = kHuge, .local_crops = 2};
-  EXPECT_ERROR("1 to 65536 views", view_count(plan, 224));  // the sum wraps to 1
+  ImageCrops plan{.global_crops = kHuge, .local_crops = 2};
+  EXPECT_ERROR("1 to 65536 views", image_view_count(plan, 224));  // the sum wraps to 1
   plan.global_crops = 2, plan.local_crops = kHuge;
-  EXPECT_ERROR("1 to 65536 views", view_count(plan, 224));
+  EXPECT_ERROR("1 to 65536 views", image_view_count(plan, 224));
   plan.local_crops = kMostViews - 2;
-  EXPECT_EQ(view_count(plan, 224), kMostViews);
+  EXPECT_EQ(image_view_count(plan, 224), kMostViews);
   EXPECT_ERROR("1 to 65536 views",
-               view_count({.kind = ViewPlan::Kind::patches, .stride_scale = 512}, 1024));
+               image_view_count(ImagePatches{.stride_scale = 512}, 1024));
 }
 
 TEST(OwnViews, AreThereAndFit) {

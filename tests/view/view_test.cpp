@@ -129,16 +129,12 @@ TEST(RandomResizedCrop, TheMiddleOfAThreadIsRounded) {
 }
 
 ViewPlan crop_plan(const json& c) {
-  ViewPlan plan;
-  plan.kind = ViewPlan::Kind::crops;
-  plan.global_crops = c["counts"][0];
-  plan.local_crops = c["counts"][1];
-  for (size_t i = 0; i < 2; ++i) {
-    plan.global_area[i] = c["areas"][0][i];
-    plan.local_area[i] = c["areas"][1][i];
-  }
-  plan.bilinear = c["filter"] == "bilinear";
-  return plan;
+  const auto area = [](const json& a) { return ImageCrops::Area{a[0], a[1]}; };
+  return ImageCrops{.global_crops = c["counts"][0],
+                    .local_crops = c["counts"][1],
+                    .global_area = area(c["areas"][0]),
+                    .local_area = area(c["areas"][1]),
+                    .bilinear = c["filter"] == "bilinear"};
 }
 
 TEST(CropViews, AsTorchvision) {
@@ -179,11 +175,9 @@ TEST(PatchViews, AsTorch) {
   for (const json& c : golden()["patches"]) {
     SCOPED_TRACE(c.dump());
     const Preprocess preprocess{.input_size = c["side"], .mean = c["mean"], .std = c["std"]};
-    ViewPlan plan;
-    plan.kind = ViewPlan::Kind::patches;
-    plan.patch_count = c["patches"];
-    plan.stride_scale = c["scale"];
-    ASSERT_EQ(view_count(plan, preprocess.input_size), c["views"]);
+    const ViewPlan plan =
+        ImagePatches{.patch_count = c["patches"], .stride_scale = c["scale"]};
+    ASSERT_EQ(image_view_count(plan, preprocess.input_size), c["views"]);
     const auto out =
         all_views(testing::pattern(c["size"][0], c["size"][1], c["seed"]), plan, preprocess, 0);
     const size_t step = c["step"], at = c["at"], count = c["count"];
@@ -196,10 +190,7 @@ TEST(PatchViews, AsTorch) {
 TEST(ImageViews, EarlierImagesLeaveNoTrace) {
   const Image one = testing::pattern(75, 50, 1), other = testing::pattern(40, 90, 2);
   const Preprocess preprocess{.resize_size = 36, .input_size = 32};
-  for (const auto kind :
-       {ViewPlan::Kind::evaluation, ViewPlan::Kind::crops, ViewPlan::Kind::patches}) {
-    ViewPlan plan;
-    plan.kind = kind;
+  for (const ViewPlan& plan : {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})}) {
     ImageViews views(plan, preprocess);
     std::vector<float> out(views.view_floats());
     views.open(other, 5);
@@ -236,11 +227,9 @@ TEST(ImageViews, RefusesThreads) {
     return false;
   };
   using Resize = Preprocess::Resize;
-  for (const auto kind :
-       {ViewPlan::Kind::evaluation, ViewPlan::Kind::crops, ViewPlan::Kind::patches})
+  for (const ViewPlan& plan :
+       {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})})
     for (const auto resize : {Resize::short_side, Resize::squash, Resize::none}) {
-      ViewPlan plan;
-      plan.kind = kind;
       const Preprocess small{.resize = resize, .resize_size = 36, .input_size = 32};
       EXPECT_FALSE(refused(plan, small, 4096, 1));
       EXPECT_FALSE(refused(plan, small, 2, 8192));
@@ -251,12 +240,8 @@ TEST(ImageViews, RefusesThreads) {
 }
 
 TEST(ImageViews, RefusesWhatCannotBeDone) {
-  ViewPlan plan;
-  plan.kind = ViewPlan::Kind::crops;
-  plan.local_area[0] = 0;
-  EXPECT_THROW(ImageViews(plan, {}), Error);
-  plan = {.kind = ViewPlan::Kind::crops, .global_crops = 0, .local_crops = 0};
-  EXPECT_THROW(ImageViews(plan, {}), Error);
+  EXPECT_THROW(ImageViews(ImageCrops{.local_area = {0, 0.25f}}, {}), Error);
+  EXPECT_THROW(ImageViews(ImageCrops{.global_crops = 0, .local_crops = 0}, {}), Error);
   EXPECT_THROW(ImageViews({}, {.input_size = 0}), Error);
   EXPECT_THROW(ImageViews({}, {.resize_size = 0}), Error);
   EXPECT_THROW(ImageViews({}, {.std = {1, 0, 1}}), Error);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images. Internal to this room; modality.h gives it.
+#pragma once
+
+#include "fungi/feature/modality.h"
+
+namespace fungi {
+
+class ImageModality final : public Modality {
+ public:
+  explicit ImageModality(const Preprocess& evaluation) : evaluation_(evaluation) {}
+  SampleKind kind() const override { return SampleKind::image; }
+  size_t views(const ViewPlan& plan) const override;
+  std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const override;
+
+  const Preprocess& evaluation() const { return evaluation_; }
+  // What a plan makes of it: with the statistics that the plan wants.
+  Preprocess preprocess(const ViewPlan& plan) const;
+
+ private:
+  Preprocess evaluation_;
+};
+
+}  // namespace fungi

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kind of sample a model looks at, and how: joins its architecture with the view makers of
+// that kind. Extractor and chunk worker know samples and views only through it.
+//
+// A kind of your own: derive from Modality and ViewMaker, and from Dataset, whose samples are a
+// std::any; see examples/06_own_modality.cpp.
+#pragma once
+
+#include <memory>
+
+#include "fungi/backbone/architecture.h"
+#include "fungi/input/preprocess.h"
+#include "fungi/objective/presets.h"
+#include "fungi/view/view.h"
+
+namespace fungi {
+
+// Const and shared by threads.
+class Modality {
+ public:
+  virtual ~Modality() = default;
+  virtual SampleKind kind() const = 0;
+  // Views of every sample under a plan. Error where the kind has no such views.
+  virtual size_t views(const ViewPlan& plan) const = 0;
+  // Of a plan that views() has accepted; one for each thread.
+  virtual std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const = 0;
+};
+
+// What the model is fed. Error where the library has no views of that kind: give a Modality of your
+// own (ExtractorOptions::modality).
+SampleKind sample_kind(const Architecture& architecture);
+std::shared_ptr<const Modality> modality_for(const Architecture& architecture, Preset preset);
+
+// An image model's evaluation transform under a preset (SPEC 3.4).
+Preprocess evaluation_transform(const Architecture& architecture, Preset preset);
+
+}  // namespace fungi

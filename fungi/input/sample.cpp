@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/input/sample.h"
+
+#include <fmt/format.h>
+
+namespace fungi {
+
+SampleKind kind_of(const Sample& sample) {
+  constexpr SampleKind kKinds[] = {SampleKind::image, SampleKind::text, SampleKind::sound,
+                                   SampleKind::own};
+  static_assert(std::variant_size_v<Sample> == std::size(kKinds));
+  return kKinds[sample.index()];
+}
+
+size_t bytes_of(const Sample& sample) {
+  if (const auto* image = std::get_if<Image>(&sample)) return image->rgb.size();
+  if (const auto* text = std::get_if<Text>(&sample)) return text->utf8.size();
+  if (const auto* sound = std::get_if<Sound>(&sample)) return sound->samples.size() * sizeof(float);
+  return 0;
+}
+
+void check(const Sample& sample) {
+  if (const auto* image = std::get_if<Image>(&sample)) check(*image);
+}
+
+const Image& image_of(const Sample& sample) {
+  if (const auto* image = std::get_if<Image>(&sample)) return *image;
+  fail(fmt::format("expected an image, found a sample of the kind {}", to_string(kind_of(sample))),
+       "sample", "use a model that looks at what the data set holds");
+}
+
+}  // namespace fungi
