@@ -13,9 +13,12 @@
 namespace fungi {
 
 struct Norm {
-  std::vector<float> weight, bias;  // bias empty for RMS
+  std::vector<float> weight, bias;  // both empty where there is no such norm; bias also for RMS
   const float* beta() const { return bias.empty() ? nullptr : bias.data(); }
 };
+inline Norm load_norm(const Tensors& tensors, const std::string& name) {
+  return {tensors.vector(name + ".weight"), tensors.vector(name + ".bias")};
+}
 
 struct Block {
   Norm norm1, norm2, attention_norm, mlp_norm;

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/recipes.h"
 
 namespace fungi {
 

@@ -10,9 +10,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/backbone.h"
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
+#include "fungi/checkpoint/checkpoint.h"
 #include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
@@ -64,7 +65,7 @@ struct TinyCheckpoint {
 
   Architecture read(const StatedFacts& facts = {}) const {
     const TemporaryFolder folder;
-    return read_names(Checkpoint::open(write(folder)), facts).architecture;
+    return read_architecture(Checkpoint::open(write(folder)), facts);
   }
 
   // What is said when it is refused; empty when it is not.
