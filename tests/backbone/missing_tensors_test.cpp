@@ -44,7 +44,8 @@ TinyCheckpoint tiny(const Checkpoint& checkpoint) {
     c.shapes[t.name] = t.shape;
     c.values[t.name].assign(t.count(), 0.0f);
   }
-  if (!checkpoint.config().empty()) c.config = nlohmann::json::parse(checkpoint.config());
+  if (const std::string text = checkpoint.beside("config.json"); !text.empty())
+    c.config = nlohmann::json::parse(text);
   return c;
 }
 

@@ -80,7 +80,8 @@ inline TinyCheckpoint shaped_like(const std::filesystem::path& file,
   const Checkpoint checkpoint = Checkpoint::open(file);
   TinyCheckpoint c;
   for (const TensorInfo& t : checkpoint.tensors()) c.shapes[prefix + t.name] = t.shape;
-  if (!checkpoint.config().empty()) c.config = nlohmann::json::parse(checkpoint.config());
+  if (const std::string text = checkpoint.beside("config.json"); !text.empty())
+    c.config = nlohmann::json::parse(text);
   return c;
 }
 
