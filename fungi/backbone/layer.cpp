@@ -41,9 +41,9 @@ std::string LayerId::name() const {
 
 namespace {
 
-// Nothing where it has none. All blocks are alike, so that of the first tells.
-CanonicalTensor tensor_of(const Architecture& a, LayerId layer, const char* which) {
-  layer.block = 0;
+// Nothing where it has none. All blocks are alike: one tells, also where their number is unknown.
+CanonicalTensor tensor_of(Architecture a, LayerId layer, const char* which) {
+  a.depth = 1, layer.block = 0;
   for (CanonicalTensor& t : canonical_tensors(a))
     if (t.name == layer.name() + which) return std::move(t);
   return {};
