@@ -11,13 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "fungi/backbone/names.h"
+#include "fungi/base/largest_side.h"
 
 namespace fungi {
 namespace {
 
 using json = nlohmann::json;
-
-constexpr size_t kLargestSide = 16384;
 
 // The image processors that resize, crop, scale and normalise and do nothing else, and whether a
 // bare number as their size is that of a square, or of the shorter side.
