@@ -9,18 +9,13 @@
 
 #include "fungi/backbone/backbone.h"
 #include "fungi/base/error.h"
+#include "fungi/base/text.h"
 #include "fungi/checkpoint/checkpoint.h"
 
 namespace fungi::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return text;
-}
 
 std::string plain_name(const fs::path& path) {
   std::string name = lower(path.filename().string());
