@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/backbone.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/objective/factory.h"
 #include "fungi/projection/projection.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/backbone.h"
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi::app {
@@ -34,14 +34,13 @@ int run(const Arguments& args) {
   if (args.tensors && !args.json)
     for (const TensorInfo& t : checkpoint.tensors())
       fmt::print("{:<60} {:>5} {}\n", printable(t.name), to_string(t.type), t.shape_text());
-  Reading reading;
+  Architecture a;
   try {
-    reading = read_names(checkpoint, args.facts.read());
+    a = read_architecture(checkpoint, args.facts.read());
   } catch (const Error&) {  // the list is what helps with a file that is not understood
     if (args.json && args.tensors) print_json(start_json(checkpoint, true));
     throw;
   }
-  const Architecture& a = reading.architecture;
   auto facts = describe(a);
   if (a.family.ends_with("clip") && !a.head)
     facts.emplace_back("projection",

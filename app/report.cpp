@@ -7,7 +7,7 @@
 #include <span>
 
 #include "app/features.h"
-#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/base/atomic_file.h"
 
 namespace fungi::app {
 

@@ -7,19 +7,15 @@
 #include <algorithm>
 #include <cctype>
 
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/backbone.h"
 #include "fungi/base/error.h"
+#include "fungi/base/text.h"
+#include "fungi/checkpoint/checkpoint.h"
 
 namespace fungi::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return text;
-}
 
 std::string plain_name(const fs::path& path) {
   std::string name = lower(path.filename().string());
@@ -136,9 +132,9 @@ std::vector<Candidate> candidates(const std::string& models, std::vector<std::st
       const Checkpoint checkpoint = Checkpoint::open(file);
       Architecture architecture;
       try {
-        architecture = read_names(checkpoint, {}).architecture;
+        architecture = read_architecture(checkpoint);
       } catch (const Error&) {  // OpenAI's CLIP files do not tell their activation
-        architecture = read_names(checkpoint, {{"activation", "gelu"}}).architecture;
+        architecture = read_architecture(checkpoint, {{"activation", "gelu"}});
       }
       list.push_back({file, lower(fs::relative(file, models).string()), architecture});
     } catch (const Error& e) {

@@ -33,16 +33,6 @@ size_t Architecture::pooled_tokens() const {
   }
 }
 
-size_t Architecture::parameters() const {
-  const size_t inner = attention_width(), fc1 = mlp_hidden * (gated_mlp ? 2 : 1);
-  const size_t block =
-      width * (3 * inner + inner + fc1 + mlp_hidden) + 4 * width + 3 * inner + fc1 + 2 * width;
-  const size_t embed = input == InputKind::token_ids
-                           ? (vocabulary + max_positions) * width
-                           : width * (channels * patch_h * patch_w + tokens());
-  return depth * block + embed + (head ? width * embedding_width : 0);
-}
-
 double Architecture::forward_flops(size_t t) const {
   const double inner = double(attention_width()), d = double(width),
                fc1 = double(mlp_hidden) * (gated_mlp ? 2 : 1);

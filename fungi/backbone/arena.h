@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growing storage for a workspace. Rows keep their width and type until another one is asked for,
-// so the padding that kernels rely on (kernel.h, k_multiple) is zeroed once and stays zero.
+// Growing storage for a workspace: another shape takes what memory there is, and more only where
+// that is too little, so a call of a size that was there before allocates nothing. What it holds
+// then is left over; only the padding that kernels rely on (table.h, k_multiple) is zero. Internal
+// to this room.
 #pragma once
+
+#include <cstring>
+#include <new>
 
 #include "fungi/base/matrix.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
+
+// Makes room for so many bytes; whether the memory is new, and zero.
+inline bool grow(Buffer& buffer, size_t rows, size_t row_bytes) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(rows, row_bytes, &bytes)) throw std::bad_alloc();
+  if (bytes <= buffer.bytes()) return false;
+  buffer = Buffer(bytes);
+  return true;
+}
 
 // Rows of kernel elements (float or bfloat16), an odd number of cache lines apart: the same columns
 // of neighbouring rows then lie in different sets of L1, also where a row is a power of two long.
@@ -20,7 +34,8 @@ class Elements {
     stride_ = stride;
     cols_ = cols;
     rows_ = rows;
-    buffer_ = Buffer(rows * stride * size_);
+    if (grow(buffer_, rows, stride * size_)) return;
+    for (size_t i = 0; i < rows; ++i) std::memset(at(i, cols), 0, (stride - cols) * size_);
   }
   std::byte* row(size_t i) { return buffer_.data() + i * stride_ * size_; }
   std::byte* at(size_t i, size_t j) { return buffer_.data() + (i * stride_ + j) * size_; }
@@ -38,18 +53,20 @@ class Elements {
 class Floats {
  public:
   void ensure(size_t rows, size_t cols) {
-    if (cols == cols_ && rows <= matrix_.rows()) return;
     cols_ = cols;
-    matrix_ = Matrix<float>(rows, cols, round_up(cols, 16));
+    stride_ = round_up(cols, 16);
+    grow(buffer_, rows, stride_ * sizeof(float));
   }
-  float* row(size_t i) { return matrix_.row(i); }
-  const float* row(size_t i) const { return matrix_.row(i); }
-  size_t stride() const { return matrix_.stride(); }
+  float* row(size_t i) { return reinterpret_cast<float*>(buffer_.data()) + i * stride_; }
+  const float* row(size_t i) const {
+    return reinterpret_cast<const float*>(buffer_.data()) + i * stride_;
+  }
+  size_t stride() const { return stride_; }
   size_t cols() const { return cols_; }
 
  private:
-  Matrix<float> matrix_;
-  size_t cols_ = 0;
+  Buffer buffer_;
+  size_t cols_ = 0, stride_ = 0;
 };
 
 }  // namespace fungi

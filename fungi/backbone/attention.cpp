@@ -164,10 +164,11 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Par
   t.d_context.ensure(query_rows, inner);
   run_linear_backward(c, c.block.proj, query_rows, d_out.row(0), d_out.stride(), t.d_context.row(0),
                       t.d_context.stride());
+  const Floats* d_context = &t.d_context;
   if (c.arch.attention_norm) {
     run_norm_backward(c, c.block.attention_norm, query_rows, s.context, t.d_context, false,
                       t.product);
-    std::swap(t.product, t.d_context);
+    d_context = &t.product;
   }
   t.d_qkv.ensure(rows, 3 * inner);
   for (size_t i = 0; i < rows; ++i)
@@ -176,7 +177,7 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Par
     const Stages::Scope scope(c.stages, "backward");
     kernel::AttentionBackward b;
     b.forward = sample_attention(c, i);
-    b.d_out = t.d_context.row(c.first_query(i)), b.d_out_stride = t.d_context.stride();
+    b.d_out = d_context->row(c.first_query(i)), b.d_out_stride = d_context->stride();
     float* first = t.d_qkv.row(c.batch.offsets[i]);
     b.d_q = first, b.d_k = first + inner, b.d_v = first + 2 * inner;
     b.d_q_stride = b.d_k_stride = b.d_v_stride = t.d_qkv.stride();

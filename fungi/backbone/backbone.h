@@ -81,7 +81,14 @@ struct LayerGradient {
 
 class Workspace;
 class Recording;
+class Checkpoint;
 class TensorSource;
+
+// What a checkpoint is and how it would be run; no weight is read. Error naming the choices when it
+// cannot be told, or what is missing.
+Architecture read_architecture(const Checkpoint& checkpoint, const StatedFacts& stated_facts = {});
+// Error unless `key` is one of the facts that can be stated.
+void require_stated_key(const std::string& key);
 
 // Copies share the weights, so whoever needs one keeps a copy; the last copy frees them.
 class Backbone {

@@ -14,11 +14,11 @@ void copy_rows(const float* from, size_t from_stride, float* to, size_t to_strid
   for (size_t i = 0; i < rows; ++i) std::copy_n(from + i * from_stride, cols, to + i * to_stride);
 }
 
-// The rows of the pooled tokens, side by side.
-void gather_pooled(const BlockContext& c, const Floats& x, Floats& out) {
-  out.ensure(c.query_rows(), c.arch.width);
-  for (size_t i = 0; i < c.batch.samples; ++i)
-    copy_rows(x.row(c.batch.offsets[i]), x.stride(), out.row(c.first_query(i)), out.stride(),
+// Of x, only the rows of the pooled tokens, side by side. They move to the front, in order, so none
+// is overwritten before its turn; those of the first sample lie there already.
+void keep_pooled(const BlockContext& c, Floats& x) {
+  for (size_t i = 1; i < c.batch.samples; ++i)
+    copy_rows(x.row(c.batch.offsets[i]), x.stride(), x.row(c.first_query(i)), x.stride(),
               c.batch.pooled, c.arch.width);
 }
 
@@ -129,10 +129,7 @@ void block_forward(BlockContext& c, Floats& x) {
   } else {
     run_norm(c, c.block.norm1, rows, x, nullptr, &c.scratch.in);
   }
-  if (c.block.pruned) {
-    gather_pooled(c, x, c.scratch.floats);
-    std::swap(x, c.scratch.floats);
-  }
+  if (c.block.pruned) keep_pooled(c, x);
   if (c.arch.post_norm) {
     s.x_mid.ensure(query_rows, d);
     attention_forward(c, {x.row(0), x.stride(), s.x_mid.row(0), s.x_mid.stride()});
@@ -153,28 +150,26 @@ void block_forward(BlockContext& c, Floats& x) {
 
 bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target,
                     LayerGradient& gradient) {
-  const size_t d = c.arch.width, query_rows = c.query_rows();
+  const size_t rows = c.batch.rows(), d = c.arch.width, query_rows = c.query_rows();
   BlockState& s = c.state;
   Scratch& t = c.scratch;
-  Floats g_mid, g_in;
   if (c.arch.post_norm) {
-    Floats g_y;
-    run_norm_backward(c, c.block.norm2, query_rows, s.y, g, false, g_y);
-    if (mlp_backward(c, g_y, target, gradient, t.d_n)) return true;
-    add_rows(query_rows, d, t.d_n, g_y);  // now ∂L/∂h
-    run_norm_backward(c, c.block.norm1, query_rows, s.x_mid, g_y, false, g_mid);
-    if (attention_backward(c, g_mid, target, gradient, g_in)) return true;
+    run_norm_backward(c, c.block.norm2, query_rows, s.y, g, false, t.d_half);
+    if (mlp_backward(c, t.d_half, target, gradient, t.d_n)) return true;
+    add_rows(query_rows, d, t.d_n, t.d_half);  // now ∂L/∂h
+    run_norm_backward(c, c.block.norm1, query_rows, s.x_mid, t.d_half, false, g);
+    if (attention_backward(c, g, target, gradient, t.d_in)) return true;
   } else {
-    multiply_columns(query_rows, d, c.block.scale2, g, t.d_scaled);
-    if (mlp_backward(c, t.d_scaled, target, gradient, t.d_n)) return true;
-    std::swap(g_mid, g);
-    run_norm_backward(c, c.block.norm2, query_rows, s.x_mid, t.d_n, true, g_mid);
-    multiply_columns(query_rows, d, c.block.scale1, g_mid, t.d_scaled);
-    if (attention_backward(c, t.d_scaled, target, gradient, t.d_n)) return true;
-    run_norm_backward(c, c.block.norm1, c.batch.rows(), s.x_in, t.d_n, false, g_in);
+    multiply_columns(query_rows, d, c.block.scale2, g, t.d_half);
+    if (mlp_backward(c, t.d_half, target, gradient, t.d_n)) return true;
+    run_norm_backward(c, c.block.norm2, query_rows, s.x_mid, t.d_n, true, g);
+    multiply_columns(query_rows, d, c.block.scale1, g, t.d_half);
+    if (attention_backward(c, t.d_half, target, gradient, t.d_n)) return true;
+    run_norm_backward(c, c.block.norm1, rows, s.x_in, t.d_n, false, t.d_in);
   }
-  add_residual_gradient(c, g_mid, g_in);
-  std::swap(g, g_in);
+  add_residual_gradient(c, g, t.d_in);  // g is now that after the attention
+  g.ensure(rows, d);
+  copy_rows(t.d_in.row(0), t.d_in.stride(), g.row(0), g.stride(), rows, d);
   return false;
 }
 

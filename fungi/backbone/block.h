@@ -13,9 +13,12 @@
 namespace fungi {
 
 struct Norm {
-  std::vector<float> weight, bias;  // bias empty for RMS
+  std::vector<float> weight, bias;  // both empty where there is no such norm; bias also for RMS
   const float* beta() const { return bias.empty() ? nullptr : bias.data(); }
 };
+inline Norm load_norm(const Tensors& tensors, const std::string& name) {
+  return {tensors.vector(name + ".weight"), tensors.vector(name + ".bias")};
+}
 
 struct Block {
   Norm norm1, norm2, attention_norm, mlp_norm;
@@ -49,7 +52,9 @@ struct BlockState {
 // Shared temporary storage of a workspace.
 struct Scratch {
   Elements patches, in, gathered, hidden, gradient;
-  Floats floats, product, d_hidden, d_u, d_n, d_context, d_qkv, d_scaled;
+  Floats floats, product;
+  // ∂L/∂ of a block's input, a half's output, what a norm gave, and of what lies inside the halves
+  Floats d_in, d_half, d_n, d_hidden, d_u, d_context, d_qkv;
   Buffer kernel;                     // for gemm and attention
   std::vector<float> relative_bias;  // [heads, queries, tokens] of the lengths below
   size_t relative_queries = 0, relative_tokens = 0;

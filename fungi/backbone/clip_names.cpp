@@ -112,7 +112,7 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-5));
   if (const auto act = names.config_activation("/hidden_act"))
     a.activation = *act;
-  else if (names.checkpoint().config().empty() && !names.stated("activation"))
+  else if (!names.has_config() && !names.stated("activation"))
     fail("a CLIP tower without config.json does not tell its activation", names.checkpoint().path(),
          "keep config.json beside it, or state --set activation=quick_gelu or gelu");
   else

@@ -39,17 +39,18 @@ void unfold(const Architecture& a, const kernel::Kernel& kernel, const float* pi
     }
 }
 
-Linear load_patch_weights(const kernel::Kernel& kernel, const TensorSource& tensors,
-                          const Architecture& a) {
-  const size_t d = a.width, size = patch_size(a);
-  const Matrix<float> weight = tensors.get("patch_embed.weight", d, size);
+Linear load_patch_weights(const kernel::Kernel& kernel, const Tensors& tensors) {
+  const Matrix<float> weight = tensors.matrix("patch_embed.weight");
+  const size_t d = weight.rows(), size = weight.cols();
   Matrix<float> repeated(d, parts(kernel) * size);
   for (size_t i = 0; i < d; ++i)
     for (size_t part = 0; part < parts(kernel); ++part)
       std::copy_n(weight.row(i), size, repeated.row(i) + part * size);
-  std::vector<float> bias;
-  if (a.patch_bias) bias = load_vector(tensors, "patch_embed.bias", d);
-  return slice_linear(kernel, repeated, bias, 0, d, false);
+  return slice_linear(kernel, repeated, tensors.vector("patch_embed.bias"), 0, d, false);
+}
+
+void add(const std::vector<float>& values, float* to) {
+  for (size_t i = 0; i < values.size(); ++i) to[i] += values[i];
 }
 
 void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
@@ -208,42 +209,28 @@ void check_sort(const Architecture& a, const Inputs& inputs) {
 
 }  // namespace
 
-Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors,
+Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
                          const Architecture& a) {
   Embedding e;
-  const size_t d = a.width;
-  if (a.norm_pre) {
-    e.norm.weight = load_vector(tensors, "norm_pre.weight", d);
-    if (!a.rms_norm) e.norm.bias = load_vector(tensors, "norm_pre.bias", d);
-  }
+  e.norm = load_norm(tensors, "norm_pre");
   if (a.input == InputKind::token_ids) {
-    e.words = tensors.get("words", a.vocabulary, d);
-    if (!a.max_positions) return e;
-    e.word_positions = tensors.get("word_positions", a.max_positions, d);
-    const std::vector<float> type = load_vector(tensors, "word_type", d);
-    for (size_t i = 0; i < a.max_positions; ++i)
-      for (size_t j = 0; j < d; ++j) e.word_positions(i, j) += type[j];
+    e.words = tensors.matrix("words");
+    e.word_positions = tensors.matrix("word_positions");
+    const std::vector<float> type = tensors.vector("word_type");
+    for (size_t i = 0; i < e.word_positions.rows(); ++i) add(type, e.word_positions.row(i));
     return e;
   }
-  e.patch = load_patch_weights(kernel, tensors, a);
-  e.positions =
-      resize_positions(tensors.get("pos_patches", a.stored_grid_h * a.stored_grid_w, d),
-                       a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w(), a.position_resize);
-  e.prefix = Matrix<float>(a.prefix_tokens, d);
-  const size_t plain = a.prefix_tokens - a.registers;
-  if (plain) {
-    const Matrix<float> own = tensors.get("prefix", plain, d);
-    for (size_t i = 0; i < plain; ++i) std::copy_n(own.row(i), d, e.prefix.row(i));
-    if (a.position_on_prefix) {
-      const Matrix<float> pos = tensors.get("pos_prefix", plain, d);
-      for (size_t i = 0; i < plain * d; ++i) e.prefix.data()[i] += pos.data()[i];
-    }
+  e.patch = load_patch_weights(kernel, tensors);
+  e.positions = resize_positions(tensors.matrix("pos_patches"), a.stored_grid_h, a.stored_grid_w,
+                                 a.grid_h(), a.grid_w(), a.position_resize);
+  e.prefix = Matrix<float>(a.prefix_tokens, a.width);
+  float* to = e.prefix.data();
+  for (const char* name : {"prefix", "registers"}) {
+    const std::vector<float> own = tensors.vector(name);
+    to = std::copy(own.begin(), own.end(), to);
   }
-  if (a.registers) {
-    const Matrix<float> own = tensors.get("registers", a.registers, d);
-    for (size_t i = 0; i < a.registers; ++i) std::copy_n(own.row(i), d, e.prefix.row(plain + i));
-  }
-  if (a.mask_token) e.mask_token = load_vector(tensors, "mask_token", d);
+  add(tensors.vector("pos_prefix"), e.prefix.data());
+  e.mask_token = tensors.vector("mask_token");
   return e;
 }
 

@@ -17,7 +17,7 @@ struct Embedding {
   Norm norm;                     // CLIP's norm_pre, BERT's embedding norm
 };
 
-Embedding load_embedding(const kernel::Kernel& kernel, const TensorSource& tensors,
+Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
                          const Architecture& a);
 
 // Error unless these are inputs that the architecture reads.

@@ -106,27 +106,27 @@ void Run::start_backward(View<const float> d_embeddings, View<const float> d_tok
   } else {
     for (size_t i = 0; i < n; ++i) std::copy_n(d_embeddings.row(i), d, s.g_pooled.row(i));
   }
+  const Floats* g_pooled = &s.g_pooled;
   if (w.arch.norm_after_pooling) {
     run_norm_backward(c, w.final_norm, n, s.pooled, s.g_pooled, false, s.normed);
-    std::swap(s.normed, s.g_pooled);
+    g_pooled = &s.normed;
   }
-  s.g_tokens.ensure(rows, d);
+  const bool normed = w.arch.final_norm && !w.arch.norm_after_pooling;
+  Floats& g_tokens = normed ? s.g_tokens : s.g;
+  g_tokens.ensure(rows, d);
   for (size_t i = 0; i < rows; ++i) {
     if (d_tokens.data)
-      std::copy_n(d_tokens.row(i), d, s.g_tokens.row(i));
+      std::copy_n(d_tokens.row(i), d, g_tokens.row(i));
     else
-      std::fill_n(s.g_tokens.row(i), d, 0.0f);
+      std::fill_n(g_tokens.row(i), d, 0.0f);
   }
   for (size_t i = 0; i < n; ++i) {
     const auto [first, last] = pooled_rows(w.arch, s.batch, pruned(), i);
     for (size_t r = first; r < last; ++r)
       for (size_t j = 0; j < d; ++j)
-        s.g_tokens.row(r)[j] += s.g_pooled.row(i)[j] / float(last - first);
+        g_tokens.row(r)[j] += g_pooled->row(i)[j] / float(last - first);
   }
-  if (w.arch.final_norm && !w.arch.norm_after_pooling)
-    run_norm_backward(c, w.final_norm, rows, s.x, s.g_tokens, false, s.g);
-  else
-    std::swap(s.g, s.g_tokens);
+  if (normed) run_norm_backward(c, w.final_norm, rows, s.x, g_tokens, false, s.g);
 }
 
 void Run::backward(LayerGradient& gradient) {

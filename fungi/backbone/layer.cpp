@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/backbone/tensors.h"
 #include "fungi/base/error.h"
 
 namespace fungi {
@@ -38,30 +39,28 @@ std::string LayerId::name() const {
   return fmt::format("blocks.{}.{}", block, parts[size_t(part)]);
 }
 
+namespace {
+
+// Nothing where it has none. All blocks are alike: one tells, also where their number is unknown.
+CanonicalTensor tensor_of(Architecture a, LayerId layer, const char* which) {
+  a.depth = 1, layer.block = 0;
+  for (CanonicalTensor& t : canonical_tensors(a))
+    if (t.name == layer.name() + which) return std::move(t);
+  return {};
+}
+
+}  // namespace
+
 size_t layer_inputs(const Architecture& a, const LayerId& layer) {
-  switch (layer.part) {
-    case LayerId::Part::proj:
-      return a.attention_width();
-    case LayerId::Part::fc2:
-      return a.mlp_hidden;
-    default:
-      return a.width;
-  }
+  return tensor_of(a, layer, ".weight").cols;
 }
 
 size_t layer_outputs(const Architecture& a, const LayerId& layer) {
-  switch (layer.part) {
-    case LayerId::Part::qkv:
-      return 3 * a.attention_width();
-    case LayerId::Part::fc1:
-      return a.mlp_hidden * (a.gated_mlp ? 2 : 1);
-    default:
-      return a.width;
-  }
+  return tensor_of(a, layer, ".weight").rows;
 }
 
 bool layer_bias(const Architecture& a, const LayerId& layer) {
-  return layer.part == LayerId::Part::qkv ? a.qkv_bias : a.linear_bias;
+  return tensor_of(a, layer, ".bias").cols > 0;
 }
 
 }  // namespace fungi

@@ -3,11 +3,6 @@
 
 namespace fungi {
 
-std::vector<float> load_vector(const TensorSource& tensors, const std::string& name, size_t size) {
-  const Matrix<float> m = tensors.get(name, 1, size);
-  return {m.data(), m.data() + size};
-}
-
 Linear slice_linear(const kernel::Kernel& kernel, View<const float> weight,
                     const std::vector<float>& bias, size_t first, size_t out, bool backward) {
   Linear linear;
@@ -20,12 +15,10 @@ Linear slice_linear(const kernel::Kernel& kernel, View<const float> weight,
   return linear;
 }
 
-Linear load_linear(const kernel::Kernel& kernel, const TensorSource& tensors,
-                   const LinearRequest& r) {
-  const Matrix<float> weight = tensors.get(r.name + ".weight", r.out, r.in);
-  std::vector<float> bias;
-  if (r.bias) bias = load_vector(tensors, r.name + ".bias", r.out);
-  return slice_linear(kernel, weight, bias, 0, r.out, r.backward);
+Linear load_linear(const kernel::Kernel& kernel, const Tensors& tensors, const std::string& name,
+                   bool backward) {
+  const Matrix<float> weight = tensors.matrix(name + ".weight");
+  return slice_linear(kernel, weight, tensors.vector(name + ".bias"), 0, weight.rows(), backward);
 }
 
 }  // namespace fungi

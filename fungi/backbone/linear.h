@@ -20,20 +20,12 @@ struct Linear {
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
-// `name`.weight [out, in] and `name`.bias; `backward`: its transpose is packed, too.
-struct LinearRequest {
-  std::string name;
-  size_t out = 0, in = 0;
-  bool bias = true;
-  bool backward = false;
-};
-Linear load_linear(const kernel::Kernel& kernel, const TensorSource& tensors,
-                   const LinearRequest& request);
+// `name`.weight and, where there is one, `name`.bias; `backward`: its transpose is packed, too.
+Linear load_linear(const kernel::Kernel& kernel, const Tensors& tensors, const std::string& name,
+                   bool backward);
 
 // A part of the rows of an already read stacked weight, e.g. the query rows of qkv.
 Linear slice_linear(const kernel::Kernel& kernel, View<const float> weight,
                     const std::vector<float>& bias, size_t first, size_t out, bool backward);
-
-std::vector<float> load_vector(const TensorSource& tensors, const std::string& name, size_t size);
 
 }  // namespace fungi

@@ -6,22 +6,14 @@
 
 #include "fungi/backbone/encode.h"
 #include "fungi/backbone/position.h"
+#include "fungi/backbone/recipes.h"
 
 namespace fungi {
 namespace {
 
-Norm load_norm(const TensorSource& tensors, const Architecture& a, const std::string& name,
-               size_t size) {
-  Norm norm;
-  norm.weight = load_vector(tensors, name + ".weight", size);
-  if (!a.rms_norm) norm.bias = load_vector(tensors, name + ".bias", size);
-  return norm;
-}
-
-Block load_block(const kernel::Kernel& k, const TensorSource& tensors, const Architecture& a,
-                 size_t index, const std::optional<LayerId>& layer, bool pruned) {
+Block load_block(const kernel::Kernel& k, const Tensors& tensors, size_t index,
+                 const std::optional<LayerId>& layer, bool pruned) {
   const std::string p = fmt::format("blocks.{}.", index);
-  const size_t d = a.width, inner = a.attention_width(), fc1 = a.mlp_hidden * (a.gated_mlp ? 2 : 1);
   // A gradient passes through everything that comes after the wanted layer.
   const bool here = layer && layer->block == index, below = layer && layer->block < index;
   using Part = LayerId::Part;
@@ -31,33 +23,32 @@ Block load_block(const kernel::Kernel& k, const TensorSource& tensors, const Arc
   const bool through_proj = below || (here && layer->part == Part::qkv);
   Block b;
   b.pruned = pruned;
-  b.norm1 = load_norm(tensors, a, p + "norm1", d);
-  b.norm2 = load_norm(tensors, a, p + "norm2", d);
-  if (a.attention_norm) b.attention_norm = load_norm(tensors, a, p + "attn.norm", inner);
-  if (a.mlp_norm) b.mlp_norm = load_norm(tensors, a, p + "mlp.norm", a.mlp_hidden);
-  if (a.layer_scale) {
-    b.scale1 = load_vector(tensors, p + "ls1", d);
-    b.scale2 = load_vector(tensors, p + "ls2", d);
-  }
+  b.norm1 = load_norm(tensors, p + "norm1");
+  b.norm2 = load_norm(tensors, p + "norm2");
+  b.attention_norm = load_norm(tensors, p + "attn.norm");
+  b.mlp_norm = load_norm(tensors, p + "mlp.norm");
+  b.scale1 = tensors.vector(p + "ls1");
+  b.scale2 = tensors.vector(p + "ls2");
   if (pruned) {
-    const Matrix<float> weight = tensors.get(p + "attn.qkv.weight", 3 * inner, d);
-    std::vector<float> bias;
-    if (a.qkv_bias) bias = load_vector(tensors, p + "attn.qkv.bias", 3 * inner);
+    const Matrix<float> weight = tensors.matrix(p + "attn.qkv.weight");
+    const std::vector<float> bias = tensors.vector(p + "attn.qkv.bias");
+    const size_t inner = weight.rows() / 3;
     b.q = slice_linear(k, weight, bias, 0, inner, below);
     b.kv = slice_linear(k, weight, bias, inner, 2 * inner, below);
   } else {
-    b.qkv = load_linear(k, tensors, {p + "attn.qkv", 3 * inner, d, a.qkv_bias, below});
+    b.qkv = load_linear(k, tensors, p + "attn.qkv", below);
   }
-  b.proj = load_linear(k, tensors, {p + "attn.proj", d, inner, a.linear_bias, through_proj});
-  b.fc1 = load_linear(k, tensors, {p + "mlp.fc1", fc1, d, a.linear_bias, through_fc1});
-  b.fc2 = load_linear(k, tensors, {p + "mlp.fc2", d, a.mlp_hidden, a.linear_bias, through_fc2});
+  b.proj = load_linear(k, tensors, p + "attn.proj", through_proj);
+  b.fc1 = load_linear(k, tensors, p + "mlp.fc1", through_fc1);
+  b.fc2 = load_linear(k, tensors, p + "mlp.fc2", through_fc2);
   return b;
 }
 
 // The parts of loading that files and random weights share.
 template <class Weights>
-void load(Weights& w, const TensorSource& tensors, Pool& pool) {
-  Architecture& a = w.arch;
+void load(Weights& w, const TensorSource& source, Pool& pool) {
+  const Architecture& a = w.arch;
+  const Tensors tensors(a, source);
   if (!w.options.precision) w.options.precision = kernel::fastest_precision(w.options.isa);
   w.kernel = &kernel::kernel_for(w.options.isa, *w.options.precision);
   if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
@@ -69,14 +60,11 @@ void load(Weights& w, const TensorSource& tensors, Pool& pool) {
     if (i == a.depth)
       w.embedding = load_embedding(*w.kernel, tensors, a);
     else
-      w.blocks[i] = load_block(*w.kernel, tensors, a, i, w.layer, prune && i + 1 == a.depth);
+      w.blocks[i] = load_block(*w.kernel, tensors, i, w.layer, prune && i + 1 == a.depth);
   });
-  if (a.final_norm) w.final_norm = load_norm(tensors, a, "norm", a.width);
-  if (a.head)
-    w.head = load_linear(*w.kernel, tensors,
-                         {"head", a.embedding_width, a.width, a.head_bias, w.layer.has_value()});
-  if (a.relative_buckets)
-    w.relative_table = tensors.get("relative_bias", a.relative_buckets, a.heads);
+  w.final_norm = load_norm(tensors, "norm");
+  if (a.head) w.head = load_linear(*w.kernel, tensors, "head", w.layer.has_value());
+  w.relative_table = tensors.matrix("relative_bias");
   if (a.rotary) {
     const Matrix<float> angles = rotary_angles(a.grid_h(), a.grid_w(), a.head_dim, a.rotary_grid);
     w.rotary = Matrix<float>(angles.rows(), 2 * a.head_dim);

@@ -20,11 +20,9 @@ void gate(BlockContext& c, size_t rows, const Floats& u, Floats& product) {
 void hidden_floats(BlockContext& c, size_t rows, Floats& out) {
   const Floats& u = c.state.u;
   if (c.arch.gated_mlp) {
-    gate(c, rows, u, out);
-    if (c.arch.mlp_norm) {
-      std::swap(out, c.scratch.product);
-      run_norm(c, c.block.mlp_norm, rows, c.scratch.product, &out, nullptr);
-    }
+    Floats& product = c.arch.mlp_norm ? c.scratch.product : out;
+    gate(c, rows, u, product);
+    if (c.arch.mlp_norm) run_norm(c, c.block.mlp_norm, rows, product, &out, nullptr);
     return;
   }
   out.ensure(rows, c.arch.mlp_hidden);
@@ -83,18 +81,19 @@ bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* tar
                       t.d_hidden.stride());
   t.d_u.ensure(rows, c.block.fc1.out);
   if (c.arch.gated_mlp) {
+    const Floats* d_product = &t.d_hidden;
     if (c.arch.mlp_norm) {
       gate(c, rows, u, t.product);
       run_norm_backward(c, c.block.mlp_norm, rows, t.product, t.d_hidden, false, t.floats);
-      std::swap(t.floats, t.d_hidden);
+      d_product = &t.floats;
     }
     c.kernel.activate(c.arch.activation, rows, hidden, u.row(0), u.stride(), t.d_u.row(0) + hidden,
                       t.d_u.stride());
     t.product.ensure(rows, hidden);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < hidden; ++j) {
-        t.product.row(i)[j] = t.d_hidden.row(i)[j] * u.row(i)[hidden + j];
-        t.d_u.row(i)[hidden + j] *= t.d_hidden.row(i)[j];
+        t.product.row(i)[j] = d_product->row(i)[j] * u.row(i)[hidden + j];
+        t.d_u.row(i)[hidden + j] *= d_product->row(i)[j];
       }
     c.kernel.activate_backward(c.arch.activation, rows, hidden, u.row(0), u.stride(),
                                t.product.row(0), t.product.stride(), t.d_u.row(0), t.d_u.stride());

@@ -132,6 +132,10 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
   refuse_unknown(checkpoint);
 }
 
+Architecture read_architecture(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
+  return read_names(checkpoint, stated_facts).architecture;
+}
+
 std::vector<FamilyFacts> families() {
   return {
       {"vit", "timm, torchvision, huggingface, augreg", "ViT, DeiT, AugReg, MAE, MoCo-v3",

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/recipes.h"
 
 namespace fungi {
 
@@ -51,6 +51,7 @@ class NameReader {
   size_t count_blocks(std::string_view before, std::string_view after) const;
 
   std::optional<std::string> stated(const std::string& key) const;  // by the user
+  bool has_config() const;                                          // a config.json
   // JSON pointers into config.json: into that part of it which describes this network, e.g.
   // vision_config, where there is one; otherwise from its top.
   std::optional<std::string> config_text(const char* pointer) const;
@@ -107,6 +108,9 @@ struct Dialect {
   std::string_view tower = "";  // a folder that the anchors may lie in, below the prefix
   bool text = false;            // and not images: no part of config.json but its top is meant
 };
+
+// A file that lies beside the weights, as an object; null when there is none.
+nlohmann::json json_beside(const Checkpoint& checkpoint, const char* name);
 
 // The number of heads: stated, that of config.json, or by the width. left_out: what a config.json
 // that is silent means, if it means anything (0: nothing).

@@ -135,7 +135,7 @@ void check_reading(const NameReader& names, const Reading& reading) {
   check_blocks_alike(names, reading);
   check_nothing_left(names, reading);
   check_config(names, reading.architecture);
-  check_shapes(names.checkpoint(), reading);
+  check_recipes(names.checkpoint(), reading);
 }
 
 }  // namespace fungi

@@ -25,18 +25,23 @@ std::string printed(const nlohmann::json& value) {
 
 }  // namespace
 
+nlohmann::json json_beside(const Checkpoint& checkpoint, const char* name) {
+  const std::string text = checkpoint.beside(name);
+  if (text.empty()) return nullptr;
+  auto all = parse_json(text);
+  if (!all.is_object())
+    fail(fmt::format("{}: expected a JSON object, found something else or a part of one", name),
+         checkpoint.path(), "get the file again, or move it away and state the facts with --set");
+  return all;
+}
+
 const nlohmann::json& NameReader::config() const {
-  if (!config_) {
-    const std::string& text = checkpoint_.config();
-    auto all = text.empty() ? nlohmann::json::object() : parse_json(text);
-    if (!all.is_object())
-      fail("config.json: expected a JSON object, found something else or a part of one",
-           checkpoint_.path(),
-           "get the file again, or move it away and state the facts with --set");
-    config_ = std::make_shared<const nlohmann::json>(std::move(all));
-  }
+  if (!config_)
+    config_ = std::make_shared<const nlohmann::json>(json_beside(checkpoint_, "config.json"));
   return *config_;
 }
+
+bool NameReader::has_config() const { return !config().is_null(); }
 
 // Models of several networks describe each in a part of its own; what is at the top is then of the
 // whole, or of the text model.

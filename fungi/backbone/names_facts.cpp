@@ -123,7 +123,7 @@ void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
       a.heads = *n;
       return;
     }
-  if (left_out && !names.checkpoint().config().empty()) {
+  if (left_out && names.has_config()) {
     a.heads = left_out;
     return;
   }

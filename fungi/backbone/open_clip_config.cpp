@@ -8,7 +8,6 @@
 #include <set>
 
 #include "fungi/backbone/names.h"
-#include "fungi/base/json.h"
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
@@ -16,13 +15,16 @@ namespace {
 
 using json = nlohmann::json;
 
+constexpr const char* kFile = "open_clip_config.json";
+
 class OpenClipConfig {
  public:
   explicit OpenClipConfig(const NameReader& names)
-      : place_(names.checkpoint().path()), all_(parse_json(names.checkpoint().open_clip_config())) {
-    if (!all_.is_object() || !at({"model_cfg", "vision_cfg"}).is_object())
+      : place_(names.checkpoint().path()), all_(json_beside(names.checkpoint(), kFile)) {
+    if (there() && !at({"model_cfg", "vision_cfg"}).is_object())
       refuse("expected an object with model_cfg/vision_cfg in it");
   }
+  bool there() const { return !all_.is_null(); }
   json at(std::initializer_list<const char*> path) const {  // null: not there
     const json* value = &all_;
     for (const char* key : path) {
@@ -34,7 +36,7 @@ class OpenClipConfig {
   json vision(const char* key) const { return at({"model_cfg", "vision_cfg", key}); }
   json transform(const char* key) const { return at({"preprocess_cfg", key}); }
   [[noreturn]] void refuse(const std::string& message) const {
-    fail("open_clip_config.json: " + message, place_,
+    fail(fmt::format("{}: {}", kFile, message), place_,
          "correct it, or move it away and state the facts with --set");
   }
   [[noreturn]] void unknown(const std::string& key, const json& value) const {
@@ -111,8 +113,8 @@ bool is_trunk(const NameReader& names) { return names.full("").ends_with("trunk.
 }  // namespace
 
 bool read_open_clip_config(const NameReader& names, Architecture& a) {
-  if (names.checkpoint().open_clip_config().empty()) return false;
   const OpenClipConfig config(names);
+  if (!config.there()) return false;
   const json vision = config.at({"model_cfg", "vision_cfg"});
   for (const auto& [key, value] : vision.items())
     if (!kUnderstood.count(key) && !value.is_null() && value != false) config.unknown(key, value);
@@ -133,8 +135,7 @@ bool read_open_clip_config(const NameReader& names, Architecture& a) {
 }
 
 bool read_open_clip_transform(const NameReader& names, Architecture& a) {
-  if (names.checkpoint().open_clip_config().empty() || (a.dialect != "openai" && !is_trunk(names)))
-    return false;
+  if (a.dialect != "openai" && !is_trunk(names)) return false;
   const OpenClipConfig config(names);
   if (!config.at({"preprocess_cfg"}).is_object()) return false;
   PreprocessFacts& p = a.preprocess;
@@ -155,7 +156,7 @@ bool read_open_clip_transform(const NameReader& names, Architecture& a) {
     config.unknown("resize_mode", mode);
   p.bilinear = filter == "bilinear", p.squash = mode == "squash";
   p.resize = std::min(a.input_h, a.input_w);
-  p.source = "open_clip_config.json";
+  p.source = kFile;
   p.assumed = false;
   return true;
 }
@@ -171,8 +172,8 @@ void check_trunk(const NameReader& names, const Architecture& a) {
            tensor_place(names.checkpoint().path(), t.name),
            "the embedding would not be that of the model; for the trunk's, save its state dict "
            "alone");
-  if (names.checkpoint().open_clip_config().empty() || names.stated("pooling")) return;
   const OpenClipConfig config(names);
+  if (!config.there() || names.stated("pooling")) return;
   const json pool = config.vision("timm_pool");
   const json run = a.pooling == Pooling::mean_patches ? "avg" : "token";
   if ((pool.is_null() ? json("avg") : pool) != run)

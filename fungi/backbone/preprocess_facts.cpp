@@ -11,14 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "fungi/backbone/names.h"
-#include "fungi/base/json.h"
+#include "fungi/base/largest_side.h"
 
 namespace fungi {
 namespace {
 
 using json = nlohmann::json;
-
-constexpr size_t kLargestSide = 16384;
 
 // The image processors that resize, crop, scale and normalise and do nothing else, and whether a
 // bare number as their size is that of a square, or of the shorter side.
@@ -42,22 +40,25 @@ const Extra kExtras[] = {{"crop_pct", nullptr},
                          {"include_top", false},
                          {"do_grayscale", false}};
 
-// preprocessor_config.json, read strictly: to go on without a fact in it would be a guess.
+// preprocessor_config.json, in which Hugging Face keeps the evaluation transform, or where there is
+// none processor_config.json, which transformers 5 writes. Read strictly: to go on without a fact
+// in it would be a guess.
 class Processor {
  public:
   explicit Processor(const Checkpoint& checkpoint)
-      : place_(checkpoint.path()),
-        file_(checkpoint.image_processor_file()),
-        all_(parse_json(checkpoint.image_processor())) {
-    if (!all_.is_object()) refuse("expected a JSON object, found something else or a part of one");
-    if (file_ != "processor_config.json") return;
+      : place_(checkpoint.path()), all_(json_beside(checkpoint, file_)) {
+    if (!all_.is_null()) return;
+    file_ = "processor_config.json";
+    all_ = json_beside(checkpoint, file_);
+    if (all_.is_null()) return;
     json part = has("image_processor") ? all_["image_processor"] : json::object();
     if (!part.is_object()) mistyped("an object", "image_processor");
     all_ = std::move(part);
   }
 
   bool empty() const { return all_.empty(); }
-  const std::string& file() const { return file_; }
+  const std::string& place() const { return place_; }
+  const char* file() const { return file_; }
   // Refuses what does more than is done here. Gives whether a bare size is that of a square, if
   // the file tells whose it is.
   std::optional<bool> check_kind() const {
@@ -120,7 +121,7 @@ class Processor {
     return side.get<size_t>();
   }
   [[noreturn]] void refuse(const std::string& message) const {
-    fail(file_ + ": " + message, place_,
+    fail(fmt::format("{}: {}", file_, message), place_,
          "correct it, or move it away and state mean, std, resize and interpolation with --set");
   }
 
@@ -131,7 +132,8 @@ class Processor {
   std::string text(const char* key) const {
     return all_[key].dump(-1, ' ', true, json::error_handler_t::replace);
   }
-  std::string place_, file_;
+  std::string place_;
+  const char* file_ = "preprocessor_config.json";
   json all_;
 };
 
@@ -168,15 +170,14 @@ bool parse_choice(const std::string& text, const char* key, const char* yes, con
 
 // DINOv2 takes any size, in Hugging Face's hands that of its processor: its published files have
 // positions for 518 and a crop of 224.
-void follow_crop(const Checkpoint& checkpoint, const StatedFacts& facts, size_t crop,
-                 Architecture& a) {
+void follow_crop(const Processor& file, const StatedFacts& facts, size_t crop, Architecture& a) {
   if (a.family != "dinov2" || a.dialect != "huggingface" || find(facts, "size") ||
       (a.input_h == crop && a.input_w == crop))
     return;
   if (crop % a.patch_h || crop % a.patch_w)
-    fail(fmt::format("{}: a crop of {} is not a multiple of the patch {}x{}",
-                     checkpoint.image_processor_file(), crop, a.patch_h, a.patch_w),
-         checkpoint.path(), "state the input size: --set size=N");
+    fail(fmt::format("{}: a crop of {} is not a multiple of the patch {}x{}", file.file(), crop,
+                     a.patch_h, a.patch_w),
+         file.place(), "state the input size: --set size=N");
   a.input_h = a.input_w = crop;
 }
 
@@ -233,8 +234,8 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
 
 void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
-  if (a.input != InputKind::image || checkpoint.image_processor().empty() ||
-      p.source == "config.json" || p.source == "open_clip_config.json")
+  if (a.input != InputKind::image || p.source == "config.json" ||
+      p.source == "open_clip_config.json")
     return;
   const Processor file(checkpoint);
   if (file.empty()) return;
@@ -269,7 +270,7 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
     bool square = true;
     const size_t crop = cropped && file.has("crop_size") ? file.side("crop_size", square) : size;
     if (crop > size) file.refuse(fmt::format("a crop of {} is larger than size {}", crop, size));
-    follow_crop(checkpoint, facts, crop, a);
+    follow_crop(file, facts, crop, a);
     // The same share of the image at any input size.
     p.resize = size * std::min(a.input_h, a.input_w) / crop;
     if (p.resize > kLargestSide)

@@ -6,16 +6,11 @@
 #include <algorithm>
 
 #include "fungi/backbone/names.h"
+#include "fungi/base/text.h"
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return text;
-}
 
 // Where a file with these names may come from: the user's word, timm's config.json, the prefix that
 // a training script left, or the file's own name.

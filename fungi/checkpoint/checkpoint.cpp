@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLongestConfig = size_t{16} << 20;
-
 // What people hand over by mistake; each gets its own remedy.
 struct Lookalike {
   std::string_view start;
@@ -35,20 +33,6 @@ constexpr Lookalike kLookalikes[] = {
     {"GGUF", "is a GGUF file, which is not supported", "take the original safetensors or .pth"},
     {"\x1F\x8B", "is compressed with gzip", "unpack it first"},
 };
-
-std::string read_config(const fs::path& folder, const char* name) {
-  const fs::path path = folder / name;
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return {};
-  if (fs::file_size(path, ignored) == 0)
-    fail("expected JSON, found an empty file", path.string(), "fetch it again, or move it away");
-  const auto file = FileBytes::map(path);
-  if (file->bytes().size() > kLongestConfig)
-    fail(fmt::format("is {} bytes long; a config has at most {}", file->bytes().size(),
-                     kLongestConfig),
-         path.string(), "move it away or repair it");
-  return std::string(file->text());
-}
 
 }  // namespace
 
@@ -73,7 +57,7 @@ SourcePointer open_source(FilePointer file) {
 }
 
 struct Checkpoint::State {
-  std::string path, config, image_processor, image_processor_file, open_clip_config;
+  std::string path;
   SourcePointer source;
   std::vector<TensorInfo> tensors;  // sorted by name
   std::vector<size_t> order;        // tensors[i] is source->tensors[order[i]]
@@ -93,13 +77,6 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   const fs::path file = fs::is_directory(path, ignored) ? find_in_folder(path) : path;
   state.path = file.string();
   state.source = open_source(FileBytes::map(file));
-  state.config = read_config(file.parent_path(), "config.json");
-  state.open_clip_config = read_config(file.parent_path(), "open_clip_config.json");
-  for (const char* name : {"preprocessor_config.json", "processor_config.json"}) {
-    if (!state.image_processor.empty()) break;
-    state.image_processor_file = name;
-    state.image_processor = read_config(file.parent_path(), name);
-  }
 
   const auto& found = state.source->tensors;
   if (found.empty())
@@ -120,10 +97,6 @@ Checkpoint Checkpoint::open(const fs::path& path) {
 const std::string& Checkpoint::path() const { return state_->path; }
 const std::string& Checkpoint::format() const { return state_->source->format; }
 const std::vector<TensorInfo>& Checkpoint::tensors() const { return state_->tensors; }
-const std::string& Checkpoint::image_processor() const { return state_->image_processor; }
-const std::string& Checkpoint::image_processor_file() const { return state_->image_processor_file; }
-const std::string& Checkpoint::open_clip_config() const { return state_->open_clip_config; }
-const std::string& Checkpoint::config() const { return state_->config; }
 
 const TensorInfo* Checkpoint::find(std::string_view name) const {
   const auto& all = state_->tensors;
@@ -155,6 +128,21 @@ Matrix<float> Checkpoint::read(std::string_view name) const {
     fail(fmt::format("no memory for {} elements", count), tensor_place(state_->path, name),
          "use a machine with more memory");
   }
+}
+
+std::string Checkpoint::beside(const char* name) const {
+  constexpr size_t kLongest = size_t{16} << 20;
+  const fs::path path = fs::path(state_->path).parent_path() / name;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return {};
+  if (fs::file_size(path, ignored) == 0)
+    fail("expected JSON, found an empty file", path.string(), "fetch it again, or move it away");
+  const auto file = FileBytes::map(path);
+  if (file->bytes().size() > kLongest)
+    fail(
+        fmt::format("is {} bytes long; such a file has at most {}", file->bytes().size(), kLongest),
+        path.string(), "move it away or repair it");
+  return std::string(file->text());
 }
 
 std::string Checkpoint::stamp() const {

@@ -48,15 +48,9 @@ class Checkpoint {
   // Float types only; anything else is an Error naming the tensor.
   Matrix<float> read(std::string_view name) const;
 
-  // The text of a config.json lying beside the file; empty when there is none.
-  const std::string& config() const;
-  // The same of preprocessor_config.json, in which Hugging Face keeps the evaluation transform, or
-  // where there is none of processor_config.json, which transformers 5 writes; and its name.
-  const std::string& image_processor() const;
-  const std::string& image_processor_file() const;
-
-  // The same of open_clip_config.json, in which open_clip describes its models.
-  const std::string& open_clip_config() const;
+  // The text of a small file of that name that lies beside the weights, as config.json does; empty
+  // when there is none. Error when there is an empty one.
+  std::string beside(const char* name) const;
 
   // SHA-256 of all bytes of the file, in hex; of shards, one after the other in the order of their
   // names. Computed on first call.

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/base/atomic_file.h"
 #include "fungi/checkpoint/file_bytes.h"
 #include "fungi/checkpoint/npy_header.h"
 #include "fungi/checkpoint/npy_values.h"

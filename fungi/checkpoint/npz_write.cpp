@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "fungi/base/atomic_file.h"
 #include "fungi/base/error.h"
-#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/checkpoint/npy_header.h"
 #include "fungi/checkpoint/tensor_type.h"

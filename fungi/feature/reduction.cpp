@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "fungi/base/atomic_file.h"
 #include "fungi/base/json.h"
-#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/store/files.h"

@@ -176,12 +176,6 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
 
 namespace dataset {
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-  return text;
-}
-
 std::string extension(const fs::path& file) {
   const std::string name = lower(file.filename().string());
   const size_t dot = name.rfind('.');

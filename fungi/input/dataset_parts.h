@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fungi/base/text.h"
 #include "fungi/input/dataset.h"
 
 namespace fungi::dataset {
@@ -19,7 +20,6 @@ std::unique_ptr<Dataset> open_tar(const std::filesystem::path&, const DatasetOpt
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path&, const DatasetOptions&);
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path&, const DatasetOptions&);
 
-std::string lower(std::string text);  // ASCII letters only
 // Lower-case extension without the dot; "tar.gz" and its like count as one.
 std::string extension(const std::filesystem::path& file);
 bool is_image_extension(std::string_view extension);  // also of formats that we cannot decode

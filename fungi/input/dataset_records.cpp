@@ -24,13 +24,9 @@ RecordFile::RecordFile(fs::path file) : path_(std::move(file)) {
     unzip();
     return;
   }
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) failed(std::generic_category().message(errno));
-  size_ = uint64_t(std::max<off_t>(::lseek(fd_, 0, SEEK_END), 0));
-}
-
-RecordFile::~RecordFile() {
-  if (fd_ >= 0) ::close(fd_);
+  file_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file_.number < 0) failed(std::generic_category().message(errno));
+  size_ = uint64_t(std::max<off_t>(::lseek(file_.number, 0, SEEK_END), 0));
 }
 
 void RecordFile::failed(const std::string& why) const {
@@ -39,17 +35,10 @@ void RecordFile::failed(const std::string& why) const {
 
 void RecordFile::read(uint64_t offset, uint8_t* out, size_t count) const {
   if (offset > size_ || count > size_ - offset) failed("it is too short");
-  if (fd_ < 0) {
+  if (file_.number < 0)
     std::memcpy(out, memory_.data() + offset, count);
-    return;
-  }
-  for (size_t at = 0; at < count;) {
-    const ssize_t got = ::pread(fd_, out + at, count - at, off_t(offset + at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) failed(std::generic_category().message(errno));
-    if (got == 0) failed("it has become shorter");
-    at += size_t(got);
-  }
+  else if (!read_all_at(file_, offset, std::as_writable_bytes(std::span(out, count))))
+    failed(errno ? std::generic_category().message(errno) : "it has become shorter");
 }
 
 void RecordFile::unzip() {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "fungi/base/descriptor.h"
 #include "fungi/input/dataset.h"
 
 namespace fungi::dataset {
@@ -18,9 +19,6 @@ namespace fungi::dataset {
 class RecordFile {
  public:
   explicit RecordFile(std::filesystem::path file);
-  ~RecordFile();
-  RecordFile(const RecordFile&) = delete;
-  RecordFile& operator=(const RecordFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   uint64_t size() const { return size_; }
@@ -31,7 +29,7 @@ class RecordFile {
   void unzip();
 
   std::filesystem::path path_;
-  int fd_ = -1;
+  Descriptor file_;  // none where it is gzipped
   uint64_t size_ = 0;
   std::vector<uint8_t> memory_;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "fungi/base/largest_side.h"
 #include "fungi/input/image.h"
 #include "fungi/input/resize.h"
 
@@ -35,9 +36,6 @@ struct Preprocess {
   bool floor_crop = false;
   std::array<float, 3> mean = kImageNetMean, std = kImageNetStd;
 };
-
-// No model looks at larger pictures, and sides up to it can be multiplied.
-inline constexpr size_t kLargestSide = size_t{1} << 16;
 
 // Throws Error when sizes are zero or beyond kLargestSide, a mean is not finite, or a deviation is
 // not positive and finite.

@@ -24,13 +24,9 @@ std::vector<uint8_t> Shard::read_at(const Member& member) const {
   if (!fits(member.offset, member.size, size_of_file(file_)))
     failed("it is shorter than its headers say");
   std::vector<uint8_t> bytes(member.size);
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t got =
-        ::pread(file.number, bytes.data() + at, bytes.size() - at, off_t(member.offset + at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading("cannot read the archive", errno, file_);
-    if (got == 0) failed("it has become shorter since it was indexed");
-    at += size_t(got);
+  if (!read_all_at(file, member.offset, std::as_writable_bytes(std::span(bytes)))) {
+    if (errno) fail_reading("cannot read the archive", errno, file_);
+    failed("it has become shorter since it was indexed");
   }
   return bytes;
 }

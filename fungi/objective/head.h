@@ -11,6 +11,7 @@
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/random.h"
+#include "fungi/base/unit_rows.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/objective/objective.h"
 
@@ -60,11 +61,8 @@ void multiply(View<const float> x, const kernel::PackedMatrix& w, const float* b
 // The f32 table in use here.
 const kernel::Kernel& objective_kernel();
 
-// unit = x / |x| per row, norms in f64; a zero row stays zero with norm 0.
-std::vector<double> normalise_rows(View<const float> x, View<float> unit);
-
-// In place: gradient with respect to unit → gradient with respect to x, (γ - û (û·γ)) / |x|; zero
-// where |x| = 0.
+// The backward of normalise_rows(), in place: gradient with respect to unit → gradient with respect
+// to x, (γ - û (û·γ)) / |x|; zero where |x| = 0.
 void normalise_rows_backward(View<const float> unit, const std::vector<double>& norms,
                              View<float> gradient);
 

@@ -112,7 +112,8 @@ std::string projection_settings(const Projection& projection, uint64_t run_seed)
 
 // y / |y| in place, with the norm in f64 and no floor, and returns that norm. A zero vector stays
 // zero and a vector with NaN or infinity stays as it is: the caller sees 0 or a number that is not
-// finite.
+// finite. Divides, where normalise_rows() multiplies by the inverse, which may round otherwise:
+// the gradients in stores have these bits.
 double normalise(std::span<float> y);
 
 }  // namespace fungi

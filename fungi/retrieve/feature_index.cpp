@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/base/atomic_file.h"
 #include "fungi/search/index_body.h"
 #include "fungi/search/knn.h"
 #include "fungi/store/files.h"

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "fungi/base/atomic_file.h"
 #include "fungi/base/error.h"
 #include "fungi/base/json.h"
-#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/file_bytes.h"
 #include "fungi/search/index_body.h"
 #include "fungi/search/knn.h"

@@ -7,6 +7,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
+#include "fungi/base/unit_rows.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/store/half.h"
 #include "fungi/store/shards.h"
@@ -42,16 +43,9 @@ StoreType type_of(const NpyFile& file) {
 }  // namespace
 
 size_t normalise_rows(View<float> rows) {
-  size_t first_bad = rows.rows;
-  for (size_t i = 0; i < rows.rows; ++i) {
-    double sum = 0;
-    for (size_t j = 0; j < rows.cols; ++j) sum += double(rows(i, j)) * double(rows(i, j));
-    if (!std::isfinite(sum)) first_bad = std::min(first_bad, i);
-    if (sum == 0) continue;
-    const double scale = 1 / std::sqrt(sum);
-    for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(double(rows(i, j)) * scale);
-  }
-  return first_bad;
+  const std::vector<double> norms = fungi::normalise_rows(rows, rows);
+  const auto finite = [](double norm) { return std::isfinite(norm); };
+  return size_t(std::find_if_not(norms.begin(), norms.end(), finite) - norms.begin());
 }
 
 BlockFile open_block(const Path& path) {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fungi/base/atomic_file.h"
 #include "fungi/base/error.h"
-#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/store/text.h"
 

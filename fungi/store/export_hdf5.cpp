@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "fungi/base/atomic_file.h"
 #include "fungi/base/error.h"
-#include "fungi/checkpoint/atomic_file.h"
 #include "fungi/store/export.h"
 
 #ifdef FUNGI_HAVE_HDF5

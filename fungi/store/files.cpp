@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "fungi/base/atomic_file.h"
 #include "fungi/base/error.h"
-#include "fungi/checkpoint/atomic_file.h"
 
 namespace fungi::store {
 namespace {
@@ -21,24 +21,6 @@ namespace {
 }
 
 constexpr char kRoom[] = "make room or mend the permissions, then repeat: finished shards are kept";
-
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
-// 0, or the system's reason.
-int write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -78,11 +60,12 @@ void Files::write(const Path& path, std::string_view bytes) const {
 
 void Files::append(const Path& path, std::string_view text) const {
   if (!step("append", path)) return;
-  const Descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)};
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (file.number < 0) refuse("cannot be created", path, errno, kRoom);
   const off_t size = ::lseek(file.number, 0, SEEK_END);
   if (size < 0) refuse("cannot be appended to", path, errno, kRoom);
-  if (const int reason = write_all(file.number, text)) {
+  if (!write_all(file, std::as_bytes(std::span(text)))) {
+    const int reason = errno;
     // A cut line would also be left out when the file is read; this keeps it from being glued to
     // the next one.
     if (::ftruncate(file.number, size) != 0) refuse("cannot be cut back", path, errno, kRoom);
@@ -107,22 +90,13 @@ void Files::remove_folder(const Path& path) const {
   if (error) refuse("cannot be removed", path, error.value());
 }
 
-Lock::Lock(const Path& file) {
-  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) refuse("cannot be created", file, errno, "choose another folder");
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-  const int reason = errno;
-  ::close(descriptor_);
-  descriptor_ = -1;
-  if (reason == EWOULDBLOCK) {
+Lock::Lock(const Path& file) : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (file_.number < 0) refuse("cannot be created", file, errno, "choose another folder");
+  if (::flock(file_.number, LOCK_EX | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK)
     fail("another run is writing to this folder", file.parent_path().string(),
          "wait for it to end, or choose another folder");
-  }
-  refuse("cannot be locked", file, reason, "choose a folder on another file system");
-}
-
-Lock::~Lock() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  refuse("cannot be locked", file, errno, "choose a folder on another file system");
 }
 
 }  // namespace fungi::store

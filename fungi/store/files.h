@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "fungi/base/descriptor.h"
+
 namespace fungi::store {
 
 using Path = std::filesystem::path;
@@ -58,15 +60,9 @@ class Lock {
  public:
   Lock() = default;
   explicit Lock(const Path& file);
-  Lock(Lock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Lock& operator=(Lock&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Lock();
 
  private:
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace fungi::store

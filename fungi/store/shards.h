@@ -61,8 +61,7 @@ struct BlockFile {
 };
 BlockFile open_block(const Path& file);
 
-// Each row divided by its Euclidean norm, in f64; zero stays zero. The answer: the first row with a
-// value that is not finite, or the number of rows.
+// In place. The answer: the first row with a value that is not finite, or the number of rows.
 size_t normalise_rows(View<float> rows);
 
 // What to do about a file of a shard that is missing or was cut.

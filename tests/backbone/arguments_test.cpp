@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "fungi/backbone/backbone.h"
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/recipes.h"
 #include "tests/support/errors.h"
 #include "tests/support/folder.h"
 

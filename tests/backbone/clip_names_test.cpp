@@ -87,7 +87,7 @@ TEST(ClipActivation, OfTorchScriptIsKnownForOpenAisArchivesOnly) {
     facts["heads"] = "2";
     const Checkpoint checkpoint = Checkpoint::open(folder / "model.pt");
     EXPECT_EQ(checkpoint.format(), "torchscript");
-    return read_names(checkpoint, facts).architecture.activation;
+    return read_architecture(checkpoint, facts).activation;
   };
   EXPECT_EQ(read(archive_with("none", "none"), {}), kernel::Activation::quick_gelu);
   EXPECT_EQ(read(archive_with("none", "none"), {},

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/backbone/recipes.h"
 #include "tests/support/golden.h"
 #include "tests/support/print.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -43,7 +44,8 @@ TinyCheckpoint tiny(const Checkpoint& checkpoint) {
     c.shapes[t.name] = t.shape;
     c.values[t.name].assign(t.count(), 0.0f);
   }
-  if (!checkpoint.config().empty()) c.config = nlohmann::json::parse(checkpoint.config());
+  if (const std::string text = checkpoint.beside("config.json"); !text.empty())
+    c.config = nlohmann::json::parse(text);
   return c;
 }
 
@@ -90,29 +92,36 @@ TEST_P(MissingTensors, AreNamed) {
 class Asked : public TensorSource {
  public:
   explicit Asked(const TensorSource& tensors) : tensors_(tensors) {}
-  bool has(const std::string& name) const override { return tensors_.has(name); }
-  Matrix<float> get(const std::string& name, size_t rows, size_t cols) const override {
-    asked.insert({name, {rows, cols}});
-    return tensors_.get(name, rows, cols);
+  Matrix<float> get(const CanonicalTensor& tensor) const override {
+    asked.push_back(tensor.name);
+    return tensors_.get(tensor);
   }
-  mutable std::map<std::string, std::pair<size_t, size_t>> asked;
+  mutable std::vector<std::string> asked;
 
  private:
   const TensorSource& tensors_;
 };
 
-TEST_P(MissingTensors, WhatIsCheckedIsWhatTheEncoderAsksFor) {
+// What is listed and checked is what is loaded, each once: a name that the list does not have would
+// load nothing.
+TEST_P(MissingTensors, AllThatAreListedAreLoaded) {
   const Golden golden(GetParam());
   const Checkpoint checkpoint = golden.open();
   Reading reading = read_names(checkpoint, golden.facts);
-  std::map<std::string, std::pair<size_t, size_t>> wanted;
-  for (const WantedTensor& t : wanted_tensors(reading.architecture))
-    wanted[t.name] = {t.rows, t.cols};
+  std::vector<std::string> listed;
+  for (const CanonicalTensor& t : canonical_tensors(reading.architecture)) listed.push_back(t.name);
   const CheckpointTensors tensors(checkpoint, std::move(reading.recipes));
   const Asked asked(tensors);
   Pool pool(1);
   Backbone::assemble(reading.architecture, asked, {.precision = Precision::f32}, pool);
-  EXPECT_EQ(asked.asked, wanted);
+  std::sort(listed.begin(), listed.end());
+  std::sort(asked.asked.begin(), asked.asked.end());
+  EXPECT_EQ(asked.asked, listed);
+}
+
+TEST(CanonicalTensors, CountWhatTimmCounts) {  // num_classes=0
+  EXPECT_EQ(named_architecture("vit_base_patch16_224").parameters(), 85798656u);
+  EXPECT_EQ(named_architecture("deit_tiny_patch16_224").parameters(), 5524416u);
 }
 
 TEST(MissingRegisters, AreToldByTheFilesName) {
@@ -124,7 +133,7 @@ TEST(MissingRegisters, AreToldByTheFilesName) {
   c.write(folder);
   const auto named = [&](const char* name) {
     fs::copy_file(folder / "model.safetensors", folder / name);
-    return read_names(Checkpoint::open(folder / name), {}).architecture.registers;
+    return read_architecture(Checkpoint::open(folder / name)).registers;
   };
   EXPECT_EQ(named("dinov2_vits14_pretrain.safetensors"), 0u);
   EXPECT_EQ(named("run_reg0.1.safetensors"), 0u);

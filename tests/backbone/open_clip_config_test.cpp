@@ -55,11 +55,15 @@ TEST(OpenClipConfig, WhatIsNotKnownIsRefused) {
     EXPECT_NE(said.find("open_clip_config.json"), std::string::npos) << key << ": " << said;
     EXPECT_NE(said.find(key), std::string::npos) << key << ": " << said;
   }
-  for (const Json& broken : {Json::array(), Json{{"model_cfg", 3}},
-                             Json{{"model_cfg", Json::array({1})}}, Json::object()}) {
+  for (const auto& [broken, expected] :
+       {std::pair<Json, const char*>{Json::array(),
+                                     "open_clip_config.json: expected a JSON object"},
+        {Json{{"model_cfg", 3}}, "vision_cfg"},
+        {Json{{"model_cfg", Json::array({1})}}, "vision_cfg"},
+        {Json::object(), "vision_cfg"}}) {
     TinyCheckpoint c = tiny_open_clip();
     c.open_clip = broken;
-    EXPECT_NE(c.refusal().find("vision_cfg"), std::string::npos) << c.refusal();
+    EXPECT_NE(c.refusal().find(expected), std::string::npos) << c.refusal();
   }
 }
 

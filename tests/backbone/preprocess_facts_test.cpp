@@ -265,14 +265,13 @@ TEST(PreprocessFacts, EvaFollowsItsConfig) {
   const std::filesystem::path golden = FUNGI_GOLDEN_DIR "/backbone/timm_eva02_clip";
   const test::TemporaryFolder folder;
   std::filesystem::copy(golden / "model.safetensors", folder.path());
-  EXPECT_EQ(
-      read_names(Checkpoint::open(folder.path()), {{"heads", "3"}}).architecture.preprocess.resize,
-      size_t(16 / 0.9));
+  EXPECT_EQ(read_architecture(Checkpoint::open(folder.path()), {{"heads", "3"}}).preprocess.resize,
+            size_t(16 / 0.9));
   nlohmann::json config = nlohmann::json::parse(std::ifstream(golden / "config.json"));
   config["pretrained_cfg"]["crop_pct"] = 1.0;
   config["pretrained_cfg"]["crop_mode"] = "squash";
   std::ofstream(folder / "config.json") << config;
-  const PreprocessFacts p = read_names(Checkpoint::open(folder.path()), {}).architecture.preprocess;
+  const PreprocessFacts p = read_architecture(Checkpoint::open(folder.path())).preprocess;
   EXPECT_TRUE(p.squash && p.resize == 16) << p.resize;
 }
 
@@ -289,9 +288,8 @@ TEST(PreprocessFacts, TimmsClipWithoutConfigIsCroppedByItsPatch) {
 
 TEST(PreprocessFacts, TorchvisionsFirstWeightsAndSwags) {
   Architecture a =
-      read_names(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth"),
-                 {{"heads", "2"}, {"size", "224"}})
-          .architecture;
+      read_architecture(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth"),
+                        {{"heads", "2"}, {"size", "224"}});
   EXPECT_TRUE(a.preprocess.bilinear && a.preprocess.resize == 256);
   TinyCheckpoint c;
   const size_t d = test::kTimmWidth;

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "fungi/backbone/backbone.h"
-#include "fungi/backbone/tensors.h"
 #include "fungi/base/random.h"
+#include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/view_schedule.h"
 #include "fungi/input/dataset.h"
 #include "tests/support/data.h"
@@ -34,7 +34,7 @@ Matrix<float> pictures(const fs::path& folder, const Preprocess& transform, size
 }
 
 Preprocess transform_of(const fs::path& model) {
-  return evaluation_transform(read_names(Checkpoint::open(model), {}).architecture, Preset::native);
+  return evaluation_transform(read_architecture(Checkpoint::open(model)), Preset::native);
 }
 
 struct Cosines {

@@ -146,6 +146,16 @@ TEST(T5Names, OthersAreRefused) {
   EXPECT_EQ(mt5.refusal(), "");
 }
 
+TEST(T5Names, BiasesWhichItHasNowhereAreRefused) {
+  for (const char* layer : {"encoder.final_layer_norm", "encoder.block.0.layer.0.layer_norm",
+                            "encoder.block.0.layer.0.SelfAttention.o"}) {
+    TinyCheckpoint biased = tiny_t5();
+    biased.shapes[std::string(layer) + ".bias"] = {8};
+    EXPECT_NE(biased.refusal().find(std::string(layer) + ".bias"), std::string::npos)
+        << layer << ": " << biased.refusal();
+  }
+}
+
 TEST(T5Names, BucketsMustHoldNearAndFarTokens) {
   for (const size_t buckets : {1, 2, 3})
     EXPECT_NE(tiny_t5(false, buckets).refusal().find("relative buckets"), std::string::npos);

@@ -99,7 +99,7 @@ TEST(Variants, AResizeThatNothingDecidesIsRefused) {
     const test::TemporaryFolder folder;
     c.write(folder);
     std::filesystem::rename(folder / "model.safetensors", folder / name);
-    return read_names(Checkpoint::open(folder / name), larger).architecture.position_resize;
+    return read_architecture(Checkpoint::open(folder / name), larger).position_resize;
   };
   const std::string said = tiny_timm().refusal(larger);
   EXPECT_TRUE(says(said, "--set family=dino") && says(said, "--set family=vit")) << said;
@@ -218,7 +218,7 @@ TEST(Variants, TheOriginIsAWholeWord) {
     const test::TemporaryFolder folder;
     tiny_timm().write(folder);
     std::filesystem::rename(folder / "model.safetensors", folder / name);
-    return read_names(Checkpoint::open(folder / name), {}).architecture;
+    return read_architecture(Checkpoint::open(folder / name));
   };
   EXPECT_EQ(named("dino_vitsmall8_pretrain.safetensors").family, "dino");
   EXPECT_EQ(named("dinosaurs.safetensors").family, "vit");
@@ -262,7 +262,7 @@ TEST(Variants, ABrokenOrForeignConfigIsNotPassedOver) {
   const test::TemporaryFolder folder;
   tiny_timm().write(folder);
   std::ofstream(folder / "config.json") << R"({"num_heads": 2, "archi)";
-  EXPECT_THROW(read_names(Checkpoint::open(folder.path()), {}), Error);
+  EXPECT_THROW(read_architecture(Checkpoint::open(folder.path())), Error);
   for (const Json& config :
        {Json{{"hidden_size", 768}}, Json{{"num_heads", "two"}}, Json{{"num_heads", 4.5}},
         Json{{"num_heads", -4}}, Json{{"num_heads", 1e30}}, Json::array({1, 2}),
@@ -315,7 +315,7 @@ TEST(Variants, WhatLooksLikeAViTAndIsRunDifferentlyIsRefused) {
   tiny_timm().write(folder);
   const auto file = folder / "vit_base_patch16_rpn_224.safetensors";
   std::filesystem::rename(folder / "model.safetensors", file);
-  EXPECT_THROW(read_names(Checkpoint::open(file), {}), Error);
+  EXPECT_THROW(read_architecture(Checkpoint::open(file)), Error);
 }
 
 TEST(Variants, TablesOfNothingAreRefused) {

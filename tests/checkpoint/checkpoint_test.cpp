@@ -95,10 +95,10 @@ TEST(Checkpoint, NamesAreSorted) {
 TEST(Checkpoint, FolderIndexAndConfig) {
   const Checkpoint folder = Checkpoint::open(golden("sharded"));
   EXPECT_EQ(folder.format(), "safetensors (sharded)");
-  EXPECT_EQ(folder.config(), "{\"model_type\": \"tiny\"}\n");
+  EXPECT_EQ(folder.beside("config.json"), "{\"model_type\": \"tiny\"}\n");
   EXPECT_CONTAINS(folder.path(), "model.safetensors.index.json");
   EXPECT_EQ(Checkpoint::open(golden("sharded_bin")).tensors().size(), 3u);
-  EXPECT_EQ(Checkpoint::open(golden("types.pth")).config(), "");
+  EXPECT_EQ(Checkpoint::open(golden("types.pth")).beside("config.json"), "");
   EXPECT_CONTAINS(error_of([] { Checkpoint::open(golden("")); }), "checkpoints: augreg.npz, ");
 }
 
@@ -106,9 +106,9 @@ using CheckpointFolder = FolderTest;
 
 TEST_F(CheckpointFolder, AnEmptyConfigIsNotTakenForNone) {
   folder_.write("model.safetensors", read_file(golden("types.safetensors")));
-  EXPECT_EQ(Checkpoint::open(folder_.path()).config(), "");
+  EXPECT_EQ(Checkpoint::open(folder_.path()).beside("config.json"), "");
   folder_.write("config.json", "");
-  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_.path()); }),
+  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_.path()).beside("config.json"); }),
                   "config.json: expected JSON");
 }
 

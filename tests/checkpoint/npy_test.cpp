@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "archive.h"
-#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/base/atomic_file.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "support.h"
 

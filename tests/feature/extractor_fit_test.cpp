@@ -60,11 +60,10 @@ class Alone : public Marked {
 // The red of a picture is more than f32 can hold.
 class Overflowing : public TensorSource {
  public:
-  bool has(const std::string& name) const override { return random_.has(name); }
-  Matrix<float> get(const std::string& name, size_t rows, size_t cols) const override {
-    Matrix<float> values = random_.get(name, rows, cols);
-    if (name == "patch_embed.weight")
-      for (size_t r = 0; r < rows; ++r) std::fill_n(values.row(r), cols / 3, 3e38f);
+  Matrix<float> get(const CanonicalTensor& tensor) const override {
+    Matrix<float> values = random_.get(tensor);
+    if (tensor.name == "patch_embed.weight")
+      for (size_t r = 0; r < tensor.rows; ++r) std::fill_n(values.row(r), tensor.cols / 3, 3e38f);
     return values;
   }
 

@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "fungi/backbone/names.h"
+#include "fungi/backbone/backbone.h"
+#include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/image_modality.h"
 #include "fungi/objective/factory.h"
 
@@ -21,7 +22,7 @@ constexpr Triple kClipMeanSpec{0.48145466f, 0.4578275f, 0.40821073f},
 // A tiny golden checkpoint as if it were run at 224; only its names and facts are read.
 Architecture architecture_of(const std::string& file, StatedFacts facts = {}) {
   facts["heads"] = "2", facts["size"] = "224";
-  return read_names(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/" + file), facts).architecture;
+  return read_architecture(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/" + file), facts);
 }
 
 void expect_transform(const Preprocess& p, size_t resize, Filter filter, const Triple& mean,

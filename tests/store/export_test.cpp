@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/base/atomic_file.h"
 #include "fungi/checkpoint/npy.h"
 #include "tests/store/fixture.h"
 

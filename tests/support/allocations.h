@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For one file of a test program: every allocation of the program goes through here. The largest
-// request is noted, and what is above a limit is refused.
+// For one file of a test program: every allocation of the program goes through here. Requests are
+// counted, the largest is noted, and what is above a limit is refused.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,10 @@
 
 namespace fungi::test {
 
-inline std::atomic<size_t> largest_request{0}, largest_allowed{SIZE_MAX};
+inline std::atomic<size_t> requests{0}, largest_request{0}, largest_allowed{SIZE_MAX};
 
 inline void* allocate(size_t bytes, size_t alignment) {
+  ++requests;
   size_t seen = largest_request.load();
   while (seen < bytes && !largest_request.compare_exchange_weak(seen, bytes)) {
   }

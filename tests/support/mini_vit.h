@@ -184,11 +184,10 @@ class Tensors : public TensorSource {
                all_[p + "mlp.fc2.weight"] = b.fc2, all_[p + "mlp.fc2.bias"] = b.fc2_bias;
     }
   }
-  bool has(const std::string& name) const override { return all_.count(name) > 0; }
-  Matrix<float> get(const std::string& name, size_t rows, size_t cols) const override {
-    const Vector& v = all_.at(name);
-    FUNGI_ASSERT(v.size() == rows * cols);
-    Matrix<float> out(rows, cols);
+  Matrix<float> get(const CanonicalTensor& tensor) const override {
+    const Vector& v = all_.at(tensor.name);
+    FUNGI_ASSERT(v.size() == tensor.rows * tensor.cols);
+    Matrix<float> out(tensor.rows, tensor.cols);
     for (size_t i = 0; i < v.size(); ++i) out.data()[i] = float(v[i]);
     return out;
   }

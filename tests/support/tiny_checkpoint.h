@@ -10,9 +10,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "fungi/backbone/tensors.h"
+#include "fungi/backbone/backbone.h"
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
+#include "fungi/checkpoint/checkpoint.h"
 #include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
@@ -64,7 +65,7 @@ struct TinyCheckpoint {
 
   Architecture read(const StatedFacts& facts = {}) const {
     const TemporaryFolder folder;
-    return read_names(Checkpoint::open(write(folder)), facts).architecture;
+    return read_architecture(Checkpoint::open(write(folder)), facts);
   }
 
   // What is said when it is refused; empty when it is not.
@@ -79,7 +80,8 @@ inline TinyCheckpoint shaped_like(const std::filesystem::path& file,
   const Checkpoint checkpoint = Checkpoint::open(file);
   TinyCheckpoint c;
   for (const TensorInfo& t : checkpoint.tensors()) c.shapes[prefix + t.name] = t.shape;
-  if (!checkpoint.config().empty()) c.config = nlohmann::json::parse(checkpoint.config());
+  if (const std::string text = checkpoint.beside("config.json"); !text.empty())
+    c.config = nlohmann::json::parse(text);
   return c;
 }
 

@@ -35,8 +35,8 @@ TEST(OwnImage, IsCheckedBeforeItIsRead) {
 TEST(OwnPreprocess, HasSizesAndStatisticsThatCanBe) {
   const float nan = std::nanf(""), infinity = std::numeric_limits<float>::infinity();
   check(Preprocess{.input_size = kLargestSide});
-  EXPECT_ERROR("from 1 to 65536", check(Preprocess{.input_size = size_t{1} << 33}));
-  EXPECT_ERROR("from 1 to 65536", check(Preprocess{.resize_size = kHuge}));
+  EXPECT_ERROR("from 1 to 16384", check(Preprocess{.input_size = size_t{1} << 33}));
+  EXPECT_ERROR("from 1 to 16384", check(Preprocess{.resize_size = kHuge}));
   check(Preprocess{.resize = Preprocess::Resize::none, .resize_size = kHuge});
   EXPECT_ERROR("finite means", check(Preprocess{.mean = {0, nan, 0}}));
   EXPECT_ERROR("finite means", check(Preprocess{.mean = {infinity, 0, 0}}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Temporary file, fsync, rename (POSIX).
-#include "fungi/checkpoint/atomic_file.h"
+#include "fungi/base/atomic_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,62 +39,40 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
   if (there == Type::block || there == Type::character || there == Type::fifo ||
       there == Type::socket)
     fail("expected a file, found a device or pipe", target_, "write to a file");
-  number_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (number_ < 0) give_up("be created");
+  file_ = Descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (file_.number < 0) give_up("be created");
   // Two writers of one name would mix their bytes. (Where files cannot be locked there is no
   // check.)
   struct stat own {
   }, named{};
-  const bool locked = ::flock(number_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-  if (!locked || ::fstat(number_, &own) != 0 || ::stat(name_.c_str(), &named) != 0 ||
-      own.st_ino != named.st_ino || own.st_dev != named.st_dev) {
-    ::close(number_);  // the file is the other one's: it stays
-    fail("another program is writing this file", target_,
+  const bool locked = ::flock(file_.number, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  if (!locked || ::fstat(file_.number, &own) != 0 || ::stat(name_.c_str(), &named) != 0 ||
+      own.st_ino != named.st_ino || own.st_dev != named.st_dev)
+    fail("another program is writing this file", target_,  // which is the other one's: it stays
          "wait for it to end, or write to another");
-  }
-  if (::ftruncate(number_, 0) != 0) {
-    const int reason = errno;
-    ::close(number_);
-    errno = reason;
-    give_up("be emptied");
-  }
+  if (::ftruncate(file_.number, 0) != 0) give_up("be emptied");
 }
 
 AtomicFile::~AtomicFile() {
-  if (number_ >= 0) ::close(number_);
   if (!kept_) ::unlink(name_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  constexpr size_t kMostAtOnce = size_t{1} << 30;  // the system call takes less than 2 GiB
-  while (!bytes.empty()) {
-    const auto written = ::write(number_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) give_up("be written");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
+  if (!write_all(file_, bytes)) give_up("be written");
 }
 
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const auto written = ::pwrite(number_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) give_up("be written");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-    offset += static_cast<uint64_t>(written);
-  }
+  if (!write_all_at(file_, offset, bytes)) give_up("be written");
 }
 
 const std::string& AtomicFile::hand_over() {
-  ::flock(number_, LOCK_UN);
+  ::flock(file_.number, LOCK_UN);
   return name_;
 }
 
 void AtomicFile::finish() {
-  if (::fsync(number_) != 0) give_up("be flushed");
-  const int closed = ::close(number_);
-  number_ = -1;
-  if (closed != 0) give_up("be closed");
+  if (::fsync(file_.number) != 0) give_up("be flushed");
+  if (::close(file_.release()) != 0) give_up("be closed");
   if (std::rename(name_.c_str(), target_.c_str()) != 0) give_up("be renamed into place");
   kept_ = true;
 }

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "fungi/base/descriptor.h"
+
 namespace fungi {
 
 // A file that grows under the name "<path>.tmp" and takes its own name in finish(). Without that it
@@ -35,7 +37,7 @@ class AtomicFile {
  private:
   [[noreturn]] void give_up(const char* what) const;
   std::string target_, name_;
-  int number_ = -1;
+  Descriptor file_;
   bool kept_ = false;
 };
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The paper's numbers are transcribed consistently.
+#include "app/paper.cpp"  // its records: no command shows all that is in them
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/app/reproduce.h"
+
+namespace fungi {
+namespace {
+
+using test::json;
+using test::reproduce;
+using test::row_of;
+
+TEST(Paper, PrintedMeansAreMeansOfThePrintedNumbers) {  // a slip in one of them would show
+  size_t checked = 0;
+  for (const char* name : {"knn-augreg", "clusters"}) {
+    std::map<std::string, std::vector<double>> parts;
+    std::map<std::string, double> means;
+    const json table = reproduce(name);
+    for (const json& row : table["rows"]) {
+      const std::string key = row["backbone"].get<std::string>() +
+                              row["setting"].get<std::string>() +
+                              row["features"].get<std::string>();
+      if (row["data"] == "mean")
+        means[key] = row["paper"];
+      else
+        parts[key].push_back(row["paper"]);
+    }
+    for (const auto& [key, mean] : means) {
+      double sum = 0;
+      for (const double v : parts[key]) sum += v;
+      ASSERT_EQ(parts[key].size(), 11u);
+      EXPECT_NEAR(sum / 11, mean, 0.05 + 0.05 + 1e-9)
+          << name << " " << key;  // both are rounded to one digit
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 14u);
+}
+
+TEST(Paper, TablesAgreeWhereTheyPrintTheSameNumber) {
+  const json means = reproduce("knn"), sets = reproduce("knn-augreg");
+  for (const char* setting : {"full", "5-shot"})
+    for (const char* features : {"embedding", "embedding+kl+dino+simclr"})
+      EXPECT_EQ(row_of(means, "augreg-in1k-b16", "mean", setting, features)["paper"],
+                row_of(sets, "augreg-in1k-b16", "mean", setting, features)["paper"]);
+}
+
+TEST(Paper, SmallModelsHaveASmallerPca) {  // SPEC 1.7: ViT-S 384, the others 512
+  for (const app::PaperBackbone& backbone : app::paper_backbones())
+    EXPECT_EQ(backbone.pca, backbone.width == 384 ? 384u : 512u) << backbone.key;
+  EXPECT_EQ(app::paper_backbone("augreg-in1k-s16").width, 384u);
+  EXPECT_EQ(app::paper_backbone("augreg-in21k-s16").width, 384u);
+}
+
+}  // namespace
+}  // namespace fungi
