@@ -61,6 +61,7 @@ set(split ${PROJECT_BINARY_DIR}/examples/split)
 # Twice: the second run resumes. Paths are arguments of the shell, never its text: they may hold spaces.
 add_test(NAME examples.04_test_split COMMAND sh -c [=[rm -rf "$4" && "$0" "$@" && "$0" "$@"]=]
   $<TARGET_FILE:example_04_test_split> ${tiny} ${PROJECT_SOURCE_DIR}/demo/images/test ${PROJECT_SOURCE_DIR}/demo/images/test ${split} heads=4)
+add_test(NAME examples.06_own_modality COMMAND example_06_own_modality ${PROJECT_SOURCE_DIR}/tests/golden/backbone/bert)
 # Twice: the second run finds the store.
 add_test(NAME examples.05_service COMMAND sh -c [=[rm -rf "$3" && "$0" "$@" && "$0" "$@"]=]
   $<TARGET_FILE:example_05_service> ${tiny} ${PROJECT_SOURCE_DIR}/demo/images/test ${PROJECT_BINARY_DIR}/examples/service heads=4)

@@ -49,20 +49,25 @@ Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
       !backbone.options().stated_facts.contains("activation"))
     fail("the preset 'paper' runs CLIP with GELU, whatever its weights were trained with",
          backbone.path().string(),
-         "open the backbone with backbone_for(objectives, preset), or state its activation in "
+         "use Extractor::open() or backbone_for(options), or state its activation in "
          "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification,
                        {a.embedding_width, a.width, s.options.seed, s.options.preset,
                         s.schedule.modality().kind()}));
+  for (std::unique_ptr<Objective>& own : s.options.own) add(std::move(own));
+  s.options.own.clear();
   s.stated = s.restore(s.options.given);
 }
 
+Extractor::Extractor(Extractor&&) noexcept = default;
 Extractor::~Extractor() = default;
+
+const Backbone& Extractor::backbone() const { return state_->backbone; }
 
 void Extractor::add(std::unique_ptr<Objective> objective) {
   State& s = *state_;
-  if (!objective) fail("expected an objective, found none", "Extractor::add");
+  if (!objective) fail("expected an objective, found none", "ExtractorOptions::own");
   const std::string name = objective->name();
   require_objective_name(name);
   for (const ScheduledObjective& o : s.objectives)
@@ -70,10 +75,10 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
       fail(fmt::format("the objective '{}' is given twice", name), "objectives");
   if (!s.backbone.layer())
     fail("gradients are wanted, but the backbone was opened without a layer", name,
-         "open it with backbone_for(objectives, preset), or with BackboneOptions::layer");
+         "use Extractor::open() or backbone_for(options)");
   if (objective->wants_tokens() && !s.backbone.options().tokens)
     fail("this objective looks at patch tokens, but the backbone was opened without them", name,
-         "open it with backbone_for(objectives, preset), or with BackboneOptions::tokens");
+         "use Extractor::open() or backbone_for(options)");
   if (s.options.preset == Preset::paper && s.backbone.architecture().dialect == "torchvision" &&
       s.backbone.layer()->part == LayerId::Part::proj &&
       !s.backbone.options().mha_input_as_activation)
@@ -81,8 +86,7 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
         "the preset 'paper' takes the output of norm1 for the layer's input on torchvision "
         "checkpoints",
         name,
-        "open the backbone with backbone_for(objectives, preset), or with "
-        "BackboneOptions::mha_input_as_activation");
+        "use Extractor::open() or backbone_for(options)");
   if (!s.projection) {
     ProjectionOptions p;
     p.kind = s.options.projection;

@@ -3,15 +3,12 @@
 // projection; extractor.cpp is the only place that knows the whole order (SPEC 1.2). A sample's
 // features depend on the settings, the seed, its id and its bytes alone.
 //
-// An Extractor may be shared between threads once the last add() has returned: fit(), restore(),
-// settle() and extract() wait for each other, one extraction at a time. The const functions may be
+// An Extractor may be shared between threads: fit(), restore(), settle() and extract() wait for each other, one extraction at a time. The const functions may be
 // called meanwhile, also from progress callbacks; but ready(), state() and notes() not while
 // another thread is in fit() or settle(). A callback that calls one of the four gets an Error,
 // since it would wait for itself.
 //
-//   const Backbone backbone = Backbone::open(file, backbone_for({"kl", "ibot"}, Preset::native),
-//                                            pool);
-//   Extractor extractor(backbone, {.objectives = {"kl", "ibot"}}, pool);
+//   Extractor extractor = Extractor::open(model, {.objectives = {"kl", "ibot"}}, pool);
 //   StoreWriter writer("train", extractor.spec());
 //   extract_to_store(extractor, train, writer);  // or fit() and extract() for samples in memory
 #pragma once
@@ -53,24 +50,30 @@ struct ExtractorOptions {
   size_t waiting_bytes = size_t{256} << 20;
   // Heads of the user's own and the like, by objective: "<objective>-<name>" as in state().
   std::vector<NamedMatrix> given;
+  // Objectives of your own, behind those named above; each under its name(), which has to be fit
+  // for a block of a store (manifest.h).
+  std::vector<std::unique_ptr<Objective>> own;
 };
 
-// How to open a backbone for these objectives: with patch tokens where one looks at them, without
-// a layer where there are none, and with the layer's input and CLIP's activation that the preset
-// means. The rest stays as it is in `options`. An Error names an objective that there is not; one
-// of your own that wants tokens needs BackboneOptions::tokens.
-BackboneOptions backbone_for(const std::vector<std::string>& objectives, Preset preset,
-                             BackboneOptions options = {});
+// How to open a backbone that several extractors shall share; Extractor::open() does it for one.
+// With patch tokens where an objective looks at them, without a layer where there are none, and
+// with the layer's input and CLIP's activation that the preset means; the rest stays as it is in
+// `backbone`. An Error names an objective that there is not.
+BackboneOptions backbone_for(const ExtractorOptions& options, BackboneOptions backbone = {});
 
 class Extractor {
  public:
-  Extractor(Backbone backbone, ExtractorOptions options, Pool& pool);  // the pool must outlive it
+  // A checkpoint file or folder, opened as the objectives want it. The pool must outlive the
+  // extractor.
+  static Extractor open(const std::filesystem::path& model, ExtractorOptions options, Pool& pool,
+                        BackboneOptions backbone = {});
+  // The same with weights that are there: an Error where they were opened for something else (see
+  // backbone_for).
+  Extractor(Backbone backbone, ExtractorOptions options, Pool& pool);
+  Extractor(Extractor&&) noexcept;
   ~Extractor();
 
-  // An objective of your own, under its name(), which has to be fit for a block of a store
-  // (manifest.h); before fit().
-  void add(std::unique_ptr<Objective> objective);
-
+  const Backbone& backbone() const;
   std::vector<StoreBlock> blocks()
       const;                        // embedding first, then one per objective, then kept factors
   size_t views_per_sample() const;  // forward passes, shared ones counted once
@@ -113,6 +116,7 @@ class Extractor {
   Stages stages() const;  // time spent so far, over all threads
 
  private:
+  void add(std::unique_ptr<Objective> objective);
   struct State;
   std::unique_ptr<State> state_;
 };
