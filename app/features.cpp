@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/search/feature_index.h"
 

@@ -34,6 +34,7 @@ struct Preprocess {
   // image processors do it; otherwise to even, as torchvision.
   bool floor_crop = false;
   std::array<float, 3> mean = kImageNetMean, std = kImageNetStd;
+  bool operator==(const Preprocess&) const = default;
 };
 
 // No model looks at larger pictures, and sides up to it can be multiplied.
