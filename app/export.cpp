@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/features.h"
+#include "fungi/feature/settings.h"
 
 namespace fungi::app {
 namespace {
@@ -77,9 +78,10 @@ Verb add_export(CLI::App& parent, CLI::App*& self) {
             option->get_name(),
             "names what stands in HDF5 files: give --format hdf5, or leave it out");
   });
-  return [a] {
+  return [a, layer] {
     const Store store = Store::open(a->store);
     require_outside(store, a->out);
+    if (layer->empty()) a->hdf5.layer = dataset_name(store.manifest().spec);
     if (a->format == "npz") {
       export_npz(store, a->out);
       fmt::print("{}\n", shown(a->out));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/retrieve/feature_index.h"
 

@@ -46,6 +46,7 @@ struct PreprocessFacts {
   bool assumed = true;                                  // nothing but a name speaks for them
   bool stated_colours = false, stated_resize = false,
        stated_crop = false;  // the user's word, also against a preset
+  bool operator==(const PreprocessFacts&) const = default;
 };
 
 struct Architecture {
@@ -95,6 +96,7 @@ struct Architecture {
 
   PreprocessFacts preprocess;
 
+  bool operator==(const Architecture&) const = default;
   size_t grid_h() const { return (input_h - patch_h) / stride_h + 1; }
   size_t grid_w() const { return (input_w - patch_w) / stride_w + 1; }
   size_t patches() const { return grid_h() * grid_w(); }
@@ -118,7 +120,7 @@ using StatedFacts = std::map<std::string, std::string>;
 // dinov2_vits14, ...
 Architecture named_architecture(std::string_view name);
 
-// The facts as (name, value) lines, for `inspect` and the manifest.
+// The facts as (name, value) lines for people; architecture_json.h is for programs.
 std::vector<std::pair<std::string, std::string>> describe(const Architecture& a);
 
 const char* to_string(InputKind kind);

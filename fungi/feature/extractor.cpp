@@ -8,37 +8,16 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 
+#include "fungi/backbone/architecture_json.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/extractor_state.h"
 #include "fungi/feature/feature_rows.h"
-#include "fungi/feature/image_modality.h"
 #include "fungi/feature/kept_factors.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi {
-
-namespace {
-
-nlohmann::json to_json(const std::vector<Parameter>& parameters) {
-  nlohmann::json out = nlohmann::json::object();
-  for (const Parameter& p : parameters)
-    std::visit([&](const auto& v) { out[p.name] = v; }, p.value);
-  return out;
-}
-
-// What comes from outside (parameters of an own objective, stated facts) may be any bytes.
-std::string text_of(const nlohmann::json& settings) {
-  try {
-    return settings.dump();
-  } catch (const nlohmann::json::exception& e) {
-    fail(fmt::format("the settings cannot be written as JSON: {}", e.what()), "settings",
-         "use UTF-8 in parameters of objectives and in stated facts");
-  }
-}
-
-}  // namespace
 
 Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
     : state_(std::make_unique<State>(std::move(given), std::move(options), pool)) {
@@ -186,44 +165,36 @@ bool Extractor::ready() const {
                      [](const auto& o) { return o.objective->ready(); });
 }
 
+Settings Extractor::settings() const {
+  const State& s = *state_;
+  const BackboneOptions& b = s.backbone.options();
+  Settings settings{.preset = s.options.preset,
+                    .precision = *b.precision,
+                    .seed = s.options.seed,
+                    .stated = b.stated_facts,
+                    .input = s.schedule.modality().settings(s.options.decode)};
+  for (const ScheduledObjective& o : s.objectives) {
+    ObjectiveSettings& objective = settings.objectives.emplace_back();
+    objective.name = o.objective->name();
+    for (const Parameter& p : o.objective->parameters()) objective.parameters[p.name] = p.value;
+  }
+  if (s.projection)
+    settings.gradient = {s.backbone.layer()->name(), b.mha_input_as_activation,
+                         s.projection->layer(), settings_of(*s.projection)};
+  return settings;
+}
+
 StoreSpec Extractor::spec() const {
   const State& s = *state_;
   const BackboneOptions& b = s.backbone.options();
   StoreSpec spec;
-  spec.pipeline = "embedding";
-  nlohmann::json settings{{"preset", to_string(s.options.preset)},
-                          {"seed", s.options.seed},
-                          {"exif_orientation", s.options.decode.exif_orientation},
-                          {"allow_truncated", s.options.decode.allow_truncated}};
-  for (const ScheduledObjective& o : s.objectives) {
-    spec.pipeline += "+" + o.objective->name();
-    settings["objectives"][o.objective->name()] = to_json(o.objective->parameters());
-  }
-  if (s.projection) {
-    settings["layer"] = s.backbone.layer()->name();
-    if (b.mha_input_as_activation) settings["layer_input"] = "norm1";
-    settings["projection"] =
-        nlohmann::json::parse(projection_settings(*s.projection, s.options.seed));
-  }
-  for (const auto& [key, value] : b.stated_facts) settings["stated"][key] = value;
-  const auto* images = dynamic_cast<const ImageModality*>(&s.schedule.modality());
-  const Preprocess p = images ? images->evaluation() : Preprocess{};
-  if (images) settings["preprocess"] = {{"resize", p.resize_size},
-                            {"filter", p.filter == Filter::bilinear ? "bilinear" : "bicubic"},
-                            {"size", p.input_size},
-                            {"mean", p.mean},
-                            {"std", p.std}};
-  if (images && p.resize == Preprocess::Resize::squash) settings["preprocess"]["squash"] = true;
-  if (images && p.floor_crop) settings["preprocess"]["crop"] = "floor";
-  spec.settings = text_of(settings);
-  spec.precision = to_string(*b.precision);
+  write_settings(settings(), spec);
+  spec.require_same = require_same_features;
   spec.isa = kernel::kernel_for(b.isa, *b.precision).name;
   spec.model_sha256 = s.backbone.sha256();
   if (const auto& path = s.backbone.path(); !path.empty())
     spec.model_path = std::filesystem::absolute(path).lexically_normal().string();
-  nlohmann::json facts = nlohmann::json::object();
-  for (const auto& [name, value] : describe(s.backbone.architecture())) facts[name] = value;
-  spec.architecture = text_of(facts);
+  spec.architecture = to_json(s.backbone.architecture());
   spec.blocks = blocks();
   return spec;
 }

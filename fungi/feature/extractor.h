@@ -23,6 +23,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "fungi/feature/modality.h"
+#include "fungi/feature/settings.h"
 #include "fungi/input/dataset.h"
 #include "fungi/objective/objective.h"
 #include "fungi/objective/presets.h"
@@ -99,8 +100,9 @@ class Extractor {
               const std::function<void(size_t, size_t)>& progress = {},
               const std::atomic<bool>* stop = nullptr);
 
-  // Everything that decides about the features, for a store's manifest. Error where a name or a
-  // parameter of your own is no UTF-8.
+  // Everything that decides about the features; and the same, with the model and the blocks, for a
+  // store's manifest: an Error where a name or a parameter of your own is no UTF-8.
+  Settings settings() const;
   StoreSpec spec() const;
   // Samples worth losing to a kill, fewer when each costs many views, and no more than fit well
   // into memory: a shard is held as a whole.

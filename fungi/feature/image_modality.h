@@ -12,8 +12,10 @@ class ImageModality final : public Modality {
   SampleKind kind() const override { return SampleKind::image; }
   size_t views(const ViewPlan& plan) const override;
   std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const override;
+  InputSettings settings(const DecodeOptions& decode) const override {
+    return ImageSettings{decode, evaluation_};
+  }
 
-  const Preprocess& evaluation() const { return evaluation_; }
   // What a plan makes of it: with the statistics that the plan wants.
   Preprocess preprocess(const ViewPlan& plan) const;
 

@@ -4,46 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "fungi/backbone/backbone.h"
-#include "fungi/store/text.h"
+#include "fungi/feature/settings.h"
 
 namespace fungi {
 namespace {
-
-// The layer's shape, from what the manifest says about the architecture.
-LayerShape layer_of(const Store& store) {
-  const StoreSpec& spec = store.manifest().spec;
-  const std::string place = store.folder().string();
-  const store::Json facts = store::parse(spec.architecture, place);
-  const store::Json settings = store::parse(spec.settings, place);
-  const auto text = [&](const store::Json& object, const char* name) {
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_string())
-      fail(fmt::format("the manifest does not say '{}', which the shape of the layer needs", name),
-           place, "extract again with --keep-factors");
-    return found->get<std::string>();
-  };
-  const auto number = [&](const char* name) {
-    const std::string digits = text(facts, name);
-    size_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value == 0)
-      fail(fmt::format("expected a number as '{}' of the architecture, found '{}'", name, digits),
-           place, "restore manifest.json");
-    return value;
-  };
-  Architecture a;
-  a.width = number("width");
-  a.heads = number("heads");
-  a.head_dim = number("head_dim");
-  a.mlp_hidden = number("mlp_hidden");
-  a.gated_mlp = text(facts, "activation").ends_with("gated");
-  a.linear_bias = !facts.contains("linear_bias");  // stated only where there is none
-  const LayerId layer = LayerId::parse(text(settings, "layer"), number("depth"));
-  return {layer_outputs(a, layer), layer_inputs(a, layer), layer_bias(a, layer)};
-}
 
 size_t width_of(const StoreSpec& spec, const std::string& name) {
   const StoreBlock* block = find_block(spec.blocks, name);
@@ -70,7 +35,11 @@ KeptFactors::KeptFactors(const Store& store, const std::string& objective)
   if (spec.type != StoreType::float32)
     fail("the factors were rounded to float16, which small gradients do not survive", place,
          "extract again with --keep-factors and --storage float32");
-  layer_ = layer_of(store);
+  const Settings settings = read_settings(spec, place);
+  if (!settings.gradient)
+    fail("the settings name no layer, whose shape the factors need", place,
+         "restore manifest.json");
+  layer_ = settings.gradient->shape;
   terms_ = b / layer_.outputs;
   if (terms_ * layer_.outputs != b || terms_ * layer_.inputs != a)
     fail(fmt::format("expected factors of a {} x {} layer, found {} columns in {} and {} in {}",

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "fungi/backbone/architecture.h"
+#include "fungi/feature/settings.h"
 #include "fungi/input/preprocess.h"
-#include "fungi/objective/presets.h"
 #include "fungi/view/view.h"
 
 namespace fungi {
@@ -24,12 +24,20 @@ class Modality {
   virtual size_t views(const ViewPlan& plan) const = 0;
   // Of a plan that views() has accepted; one for each thread.
   virtual std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const = 0;
+  // What decides about the views beside their plans and the model, for a store's manifest.
+  virtual InputSettings settings(const DecodeOptions& decode) const = 0;
 };
 
 // What the model is fed. Error where the library has no views of that kind: give a Modality of your
 // own (ExtractorOptions::modality).
 SampleKind sample_kind(const Architecture& architecture);
 std::shared_ptr<const Modality> modality_for(const Architecture& architecture, Preset preset);
+
+// How samples of such settings are decoded.
+DecodeOptions decode_options(const InputSettings& settings);
+// Facts to be stated so that a model looks at samples as these settings say, wherever the files lie
+// now that told how: its name or a config.json beside it.
+StatedFacts stated_facts(const InputSettings& settings, const Architecture& architecture);
 
 // An image model's evaluation transform under a preset (SPEC 3.4).
 Preprocess evaluation_transform(const Architecture& architecture, Preset preset);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/extract_run.h"
 #include "fungi/feature/kept_factors.h"
+#include "fungi/feature/settings.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/store/text.h"
 
@@ -87,13 +89,6 @@ class Source {
   Store::Mapped mapped_;  // of that shard
 };
 
-uint64_t seed_of(const Json& settings, const Store& from) {
-  const auto found = settings.find("seed");
-  if (found == settings.end() || !found->is_number_integer())
-    fail("the settings hold no seed", from.folder().string(), "restore manifest.json");
-  return found->get<uint64_t>();
-}
-
 constexpr size_t kGroupBytes = size_t{256} << 20;  // of factors in memory at a time
 
 // Computes the rows of one shard after another.
@@ -109,24 +104,22 @@ class Reprojection {
       if (block.name == "embedding" || (options.keep_factors && !factors_of(block.name).empty()))
         copied_.push_back(block);
     FUNGI_ASSERT(!copied_.empty() && copied_.front().name == "embedding");
-    Json settings = store::parse(old.settings, from.folder().string());
-    const uint64_t run_seed = seed_of(settings, from);
-    const Precision precision = parse_precision(old.precision, from.folder().string());
+    Settings settings = read_settings(old, from.folder().string());
     projection_ = Projection::make({.kind = options.kind,
                                     .rows = options.rows ? options.rows : copied_.front().width,
-                                    .seed = options.seed.value_or(run_seed),
+                                    .seed = options.seed.value_or(settings.seed),
                                     .matrix = std::move(options.matrix),
-                                    .precision = projection_precision(precision)},
+                                    .precision = projection_precision(settings.precision)},
                                    factors_.front().layer());
-    settings["projection"] =
-        store::parse(projection_settings(*projection_, run_seed), "projection");
+    settings.gradient->projection = settings_of(*projection_);
     Json origins = Json::array();
     for (const StoreOrigin& o : from.manifest().origins)
       origins.push_back({{"version", o.version}, {"isa", o.isa}});
     spec_ = old;
-    spec_.settings = store::dump(settings);
+    write_settings(settings, spec_);
+    spec_.require_same = require_same_features;
     spec_.notes = store::dump(Json{{"projected_from", {{"produced_by", origins}}}});
-    spec_.isa = kernel::kernel_for(best_isa(), precision).name;
+    spec_.isa = kernel::kernel_for(best_isa(), settings.precision).name;
     spec_.blocks = {copied_.front()};
     for (const std::string& name : gradient_blocks(old))
       spec_.blocks.push_back({name, projection_->rows()});

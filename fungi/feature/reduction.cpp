@@ -8,6 +8,7 @@
 #include "fungi/base/atomic_file.h"
 #include "fungi/base/json.h"
 #include "fungi/checkpoint/npy.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/store/files.h"
 #include "fungi/store/text.h"

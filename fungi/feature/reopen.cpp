@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "fungi/backbone/architecture_json.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/checkpoint/tensor_type.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/objective/factory.h"
 #include "fungi/store/half.h"
 #include "fungi/store/shards.h"
@@ -20,54 +21,39 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Calls read(settings); what it does not find there is an Error.
-template <class Read>
-auto from_settings(const ExtractionRecord& record, const Read& read) {
-  try {
-    return read(json::parse(record.manifest.spec.settings));
-  } catch (const json::exception& e) {
-    fail(fmt::format("the settings do not say how the rows were made: {}", e.what()), record.place,
-         "only stores of 'fungi extract', or with the settings of Extractor::spec(), can be "
-         "continued; extract again");
-  }
-}
-
-// The objectives in the order of the blocks: "embedding+kl+dino" without the first.
-std::vector<std::string> objectives_of(const StoreManifest& manifest) {
-  std::vector<std::string> names = split_features(manifest.spec.pipeline);
-  names.erase(names.begin());
-  return names;
-}
-
 std::string kind_of(const std::string& objective) {
   return objective.substr(0, objective.find('_'));
 }
 
 // As make_objective() reads it, with every parameter.
-std::string specification(const std::string& name, const json& parameters) {
-  std::string text = name;
-  for (const auto& [key, value] : parameters.items())
-    text += fmt::format(
-        "{}{}={}", text.size() == name.size() ? ":" : ",", key,
-        value.is_string() ? value.get<std::string>() : fmt::format("{}", value.get<double>()));
+std::string specification(const ObjectiveSettings& objective) {
+  std::string text = objective.name;
+  for (const auto& [name, value] : objective.parameters)
+    text += fmt::format("{}{}={}", text.size() == objective.name.size() ? ":" : ",", name,
+                        std::visit([](const auto& v) { return fmt::format("{}", v); }, value));
   return text;
 }
 
 // The specifications of all objectives of the library.
-std::vector<std::string> specifications(const ExtractionRecord& record, const json& settings,
+std::vector<std::string> specifications(const Settings& settings, const std::string& place,
                                         OwnObjectives own) {
   std::vector<std::string> list;
   const std::vector<std::string> ours = fungi::objective_names();
-  for (const std::string& name : objectives_of(record.manifest)) {
+  for (const ObjectiveSettings& objective : settings.objectives) {
+    const std::string& name = objective.name;
     if (std::any_of(own.begin(), own.end(), [&](const auto& o) { return o->name() == name; }))
       continue;
     if (std::find(ours.begin(), ours.end(), kind_of(name)) == ours.end())
       fail(fmt::format("the rows were made with an objective '{}', which is none of this library",
                        name),
-           record.place, "give it in ReopenOptions::objectives, in the program that has it");
-    list.push_back(specification(name, settings.at("objectives").at(name)));
+           place, "give it in ReopenOptions::objectives, in the program that has it");
+    list.push_back(specification(objective));
   }
   return list;
+}
+
+Settings settings_of(const ExtractionRecord& record) {
+  return read_settings(record.manifest.spec, record.place);
 }
 
 // The picture files of a query. The same file may come twice: ids only name random draws here.
@@ -106,42 +92,36 @@ ExtractionRecord extraction_record(StoreManifest manifest, const fs::path& folde
 }
 
 BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives own) {
-  return from_settings(record, [&](const json& settings) {
-    BackboneOptions o;
-    o.precision = parse_precision(record.manifest.spec.precision, record.place);
-    o = backbone_for(specifications(record, settings, own),
-                     parse_preset(settings.at("preset").get<std::string>()), std::move(o));
-    if (!objectives_of(record.manifest).empty()) o.layer = settings.at("layer").get<std::string>();
-    for (const auto& objective : own) o.tokens = o.tokens || objective->wants_tokens();
-    o.mha_input_as_activation = settings.value("layer_input", "") == "norm1";
-    o.clip_with_gelu = false;  // where it took effect, it is stated
-    if (settings.contains("stated"))
-      for (const auto& [key, value] : settings.at("stated").items())
-        o.stated_facts[key] = value.get<std::string>();
-    return o;
-  });
+  const Settings settings = settings_of(record);
+  ExtractorOptions looks;
+  looks.objectives = specifications(settings, record.place, own);
+  looks.preset = settings.preset;
+  BackboneOptions o = backbone_for(looks, {.precision = settings.precision});
+  for (const auto& objective : own) o.tokens = o.tokens || objective->wants_tokens();
+  if (settings.gradient) o.layer = settings.gradient->layer;
+  o.mha_input_as_activation = settings.gradient && settings.gradient->norm1_as_input;
+  o.clip_with_gelu = false;  // where it took effect, it is stated
+  for (const auto& [key, value] : settings.stated) o.stated_facts[key] = value;
+  return o;
 }
 
-ExtractorOptions extractor_options(const ExtractionRecord& record, OwnObjectives own) {
-  return from_settings(record, [&](const json& settings) {
-    ExtractorOptions o;
-    o.objectives = specifications(record, settings, own);
-    o.preset = parse_preset(settings.at("preset").get<std::string>());
-    o.seed = settings.at("seed").get<uint64_t>();
-    o.decode.exif_orientation = settings.at("exif_orientation").get<bool>();
-    o.decode.allow_truncated = settings.at("allow_truncated").get<bool>();
-    if (!objectives_of(record.manifest).empty()) {
-      o.projection = parse_projection(settings.at("projection").at("kind").get<std::string>());
-      o.projection_rows = settings.at("projection").at("rows").get<size_t>();
-      if (settings.at("projection").contains("seed"))
-        o.projection_seed = settings.at("projection").at("seed").get<uint64_t>();
-    }
-    o.keep_factors =
-        feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
-    if (own.empty())
-      for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
-    return o;
-  });
+ExtractorOptions extractor_options(const ExtractionRecord& record,
+                                   std::vector<std::unique_ptr<Objective>> own) {
+  const Settings settings = settings_of(record);
+  ExtractorOptions o;
+  o.objectives = specifications(settings, record.place, own);
+  o.preset = settings.preset;
+  o.seed = settings.seed;
+  o.decode = decode_options(settings.input);
+  if (settings.gradient) {
+    const ProjectionSettings& p = settings.gradient->projection;
+    o.projection = p.kind, o.projection_rows = p.rows;
+    if (p.seed != settings.seed) o.projection_seed = p.seed;
+  }
+  o.keep_factors = feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
+  for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
+  o.own = std::move(own);
+  return o;
 }
 
 KnowsId knows_ids_of(const Store& store) {
@@ -182,75 +162,59 @@ void require_same_model(const ExtractionRecord& record, const fs::path& model) {
 
 namespace {
 
-// A file's name and the config.json beside it may have told the evaluation transform, and that it
-// is a DINO; the same file may lie elsewhere now.
-BackboneOptions with_transform(const ExtractionRecord& record, BackboneOptions o) {
-  return from_settings(record, [&](const json& settings) {
-    const json& p = settings.at("preprocess");
-    const auto colours = [&](const char* key) {
-      return fmt::format("{}", fmt::join(p.at(key).get<std::array<float, 3>>(), ","));
-    };
-    o.stated_facts["mean"] = colours("mean"), o.stated_facts["std"] = colours("std");
-    o.stated_facts["resize"] = std::to_string(p.at("resize").get<size_t>());
-    o.stated_facts["interpolation"] = p.at("filter").get<std::string>();
-    o.stated_facts["squash"] = p.value("squash", false) ? "yes" : "no";
-    o.stated_facts["crop"] = p.value("crop", "even");
-    const json facts = json::parse(record.manifest.spec.architecture);
-    const std::string family = facts.value("family", "");
-    if (family == "dinov2" && facts.value("dialect", "") == "huggingface")  // its crop decides
-      o.stated_facts.emplace("size", std::to_string(p.at("size").get<size_t>()));
-    if (family == "dino" || family == "vit") o.stated_facts.emplace("family", family);
-    return o;
-  });
-}
-
 // A store keeps the sum of a projection matrix of the user's own, not the matrix.
-void require_same_matrix(const ExtractionRecord& record, const StoreSpec& rebuilt) {
-  const auto sum = [](const json& settings) {
-    return settings.value("projection", json::object()).value("sha256", "");
-  };
-  const std::string stored = from_settings(record, sum), given = sum(json::parse(rebuilt.settings));
-  if (!stored.empty() && stored != given)
-    fail(fmt::format("the matrix given is another one than that of {}: settings.projection.sha256 "
-                     "is {} there, {} here",
-                     record.place, stored, given),
+void require_same_matrix(const ExtractionRecord& record, const Settings& rebuilt) {
+  const Settings stored = settings_of(record);
+  if (!stored.gradient || !rebuilt.gradient) return;
+  const std::string &expected = stored.gradient->projection.matrix_sha256,
+                    &given = rebuilt.gradient->projection.matrix_sha256;
+  if (!expected.empty() && expected != given)
+    fail(fmt::format("the matrix given is another one than that of {}: "
+                     "settings.gradient.projection.sha256 is {} there, {} here",
+                     record.place, expected, given),
          "projection", "give the file that the rows were extracted with (--given)");
 }
 
 }  // namespace
 
 struct Reopened::State {
-  Backbone backbone;
   Extractor extractor;
   StoreSpec spec;
-
-  State(const fs::path& model, const ExtractionRecord& record, ExtractorOptions options,
-        std::vector<std::unique_ptr<Objective>> own, Pool& pool)
-      : backbone(
-            Backbone::open(model, with_transform(record, backbone_options(record, own)), pool)),
-        extractor(backbone, std::move(options), pool),
-        spec(record.manifest.spec) {
-    if (own.empty()) return;
-    for (auto& objective : own) extractor.add(std::move(objective));
-    extractor.restore(record.state);
-  }
 };
+
+namespace {
+
+Backbone open_model(const ExtractionRecord& record, ReopenOptions& options, Pool& pool) {
+  if (options.backbone) return std::move(*options.backbone);
+  const fs::path model =
+      options.model.empty() ? fs::path(record.manifest.spec.model_path) : options.model;
+  require_same_model(record, model);
+  BackboneOptions o = backbone_options(record, options.objectives);
+  const Architecture was = parse_architecture(record.manifest.spec.architecture, record.place);
+  for (auto& [fact, value] : stated_facts(settings_of(record).input, was))
+    if (fact == "size" || fact == "family")
+      o.stated_facts.emplace(fact, value);
+    else
+      o.stated_facts[fact] = value;
+  return Backbone::open(model, o, pool);
+}
+
+}  // namespace
 
 Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions options) {
   const StoreSpec& spec = record.manifest.spec;
   for (const auto& objective : options.objectives)
     if (!objective) fail("expected an objective, found none", "ReopenOptions::objectives");
-  ExtractorOptions own = extractor_options(record, options.objectives);
-  if (own.projection == ProjectionKind::matrix) {
-    if (options.projection_matrix.empty())
-      fail("the rows were projected with a matrix of your own, which the store does not keep",
-           record.place, "give the file with --given");
-    own.projection_matrix = std::move(options.projection_matrix);
-  }
-  const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
-  require_same_model(record, model);
-  state_ =
-      std::make_unique<State>(model, record, std::move(own), std::move(options.objectives), pool);
+  const auto gradient = settings_of(record).gradient;
+  if (gradient && gradient->projection.kind == ProjectionKind::matrix &&
+      options.projection_matrix.empty())
+    fail("the rows were projected with a matrix of your own, which the store does not keep",
+         record.place, "give the file with --given");
+  const Backbone backbone = open_model(record, options, pool);
+  ExtractorOptions own = extractor_options(record, std::move(options.objectives));
+  own.modality = std::move(options.modality);
+  own.projection_matrix = std::move(options.projection_matrix);
+  state_ = std::make_unique<State>(State{Extractor(backbone, std::move(own), pool), spec});
   Extractor& extractor = state_->extractor;
   for (const NamedMatrix& m : extractor.state())
     if (std::none_of(record.state.begin(), record.state.end(),
@@ -263,16 +227,17 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
          "extract again");
   StoreSpec rebuilt = extractor.spec();
   rebuilt.type = spec.type;
-  require_same_matrix(record, rebuilt);
-  require_same(spec, rebuilt, record.place,
-               "this version reads the settings in another way: use the one that made the rows, or "
-               "extract again");
+  require_same_matrix(record, extractor.settings());
+  require_same_features(
+      spec, rebuilt, record.place,
+      "this version reads the settings in another way: use the one that made the rows, or "
+      "extract again");
 }
 
 Reopened::Reopened(Reopened&&) noexcept = default;
 Reopened::~Reopened() = default;
 
-const Backbone& Reopened::backbone() const { return state_->backbone; }
+const Backbone& Reopened::backbone() const { return state_->extractor.backbone(); }
 Extractor& Reopened::extractor() { return state_->extractor; }
 
 Matrix<float> Reopened::rows(const std::vector<fs::path>& files,

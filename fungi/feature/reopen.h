@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,21 +37,24 @@ ExtractionRecord extraction_record(StoreManifest manifest, const std::filesystem
 // Objectives of your own, which no manifest can describe; told apart by their names.
 using OwnObjectives = std::span<const std::unique_ptr<Objective>>;
 
-// The options that made the store. Those for `own` objectives leave them to Extractor::add(), and
-// all state to a restore() that comes after it. Error where the manifest does not say, or names an
-// objective that is neither the library's nor among `own`.
+// The options that made the store; `own` objectives become ExtractorOptions::own. Error where the
+// manifest does not say, or names an objective that is neither the library's nor among `own`.
 BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives own = {});
-ExtractorOptions extractor_options(const ExtractionRecord& record, OwnObjectives own = {});
+ExtractorOptions extractor_options(const ExtractionRecord& record,
+                                   std::vector<std::unique_ptr<Objective>> own = {});
 
 // Error unless the file is there and is the model that the rows were made with (by its sha256).
 void require_same_model(const ExtractionRecord& record, const std::filesystem::path& model);
 
 struct ReopenOptions {
   std::filesystem::path model;      // empty: where it was when the store was made
+  std::optional<Backbone> backbone;  // its weights, already open (of another Reopened): then no
+                                     // file is looked for
   Matrix<float> projection_matrix;  // for a store of ProjectionKind::matrix, which keeps the
                                     // matrix's sha256 alone
-  // Those that Extractor::add() was given, in that order; their state comes from the store.
+  // Those of ExtractorOptions::own, in that order; their state comes from the store.
   std::vector<std::unique_ptr<Objective>> objectives;
+  std::shared_ptr<const Modality> modality;  // that of ExtractorOptions
 };
 
 // Whether an id is one of the store's.

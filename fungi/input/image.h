@@ -31,6 +31,7 @@ struct DecodeOptions {
   // More pixels than this are refused before anything is allocated. The default is Pillow's: it
   // warns above 1 GiB / 4 / 3 pixels and refuses above twice that.
   size_t max_pixels = 178'956'970;
+  bool operator==(const DecodeOptions&) const = default;
 };
 
 // Decodes a JPEG, PNG or WebP, told apart by their first bytes. Alpha is dropped, not blended;

@@ -35,6 +35,7 @@ struct Preprocess {
   // image processors do it; otherwise to even, as torchvision.
   bool floor_crop = false;
   std::array<float, 3> mean = kImageNetMean, std = kImageNetStd;
+  bool operator==(const Preprocess&) const = default;
 };
 
 // Throws Error when sizes are zero or beyond kLargestSide, a mean is not finite, or a deviation is

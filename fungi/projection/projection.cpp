@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "fungi/base/cpu.h"
 #include "fungi/checkpoint/sha256.h"
@@ -97,13 +96,6 @@ std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const La
   }
   made->matrix_sha256_ = std::move(matrix_sha256);
   return made;
-}
-
-std::string projection_settings(const Projection& projection, uint64_t run_seed) {
-  nlohmann::json settings{{"kind", to_string(projection.kind())}, {"rows", projection.rows()}};
-  if (!projection.matrix_sha256().empty()) settings["sha256"] = projection.matrix_sha256();
-  if (projection.seed() != run_seed) settings["seed"] = projection.seed();
-  return settings.dump();
 }
 
 Projection::Projection(const ProjectionOptions& options, const LayerShape& layer, size_t rows)

@@ -106,10 +106,6 @@ class Projection {
   std::string matrix_sha256_;
 };
 
-// What a store's settings say of a projection, as a JSON object. The seed is named only where it is
-// not that of the whole run.
-std::string projection_settings(const Projection& projection, uint64_t run_seed);
-
 // y / |y| in place, with the norm in f64 and no floor, and returns that norm. A zero vector stays
 // zero and a vector with NaN or infinity stays as it is: the caller sees 0 or a number that is not
 // finite. Divides, where normalise_rows() multiplies by the inverse, which may round otherwise:

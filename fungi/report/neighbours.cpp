@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "fungi/base/error.h"
+#include "fungi/feature/settings.h"
 #include "fungi/report/html.h"
 #include "fungi/report/thumbnail.h"
 
@@ -46,9 +46,9 @@ class Album {
 };
 
 DecodeOptions decode_options(const Store& store) {  // a picture is shown as it was extracted
-  const auto settings = nlohmann::json::parse(store.manifest().spec.settings);
-  return {.exif_orientation = settings.value("exif_orientation", false),
-          .allow_truncated = settings.value("allow_truncated", false)};
+  const StoreSpec& spec = store.manifest().spec;
+  if (!has_settings(spec)) return {};
+  return fungi::decode_options(read_settings(spec, store.folder().string()).input);
 }
 
 std::string strip(const Evaluation& e, const Result& r, const char* name, size_t query,

@@ -11,6 +11,7 @@
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
@@ -242,7 +243,7 @@ void flatten(const nlohmann::json& value, const std::string& path, std::string& 
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items())
       flatten(inner, path.empty() ? key : path + "." + key, rows);
-  } else {
+  } else if (!value.is_null()) {  // null: the version that wrote the store did not say
     rows += setting(path, value_text(value));
   }
 }

@@ -15,9 +15,9 @@ bool have_hdf5();  // whether this build can write HDF5
 
 struct Hdf5Options {
   std::string split;  // "train" → train-embeddings.h5; empty: embeddings.h5
-  // Name of the dataset in the files of the gradients; empty: that of the store's layer, attn_qkv,
-  // attn_proj, mlp_fc1 or mlp_fc2.
-  std::string layer;
+  // Name of the dataset in the files of the gradients; dataset_name() (feature/settings.h) has that
+  // of the store's layer.
+  std::string layer = "attn_proj";
 };
 
 // Writes into `folder` (made when missing) and returns the files:

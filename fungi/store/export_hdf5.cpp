@@ -14,7 +14,6 @@
 #ifdef FUNGI_HAVE_HDF5
 #include <hdf5.h>
 
-#include <nlohmann/json.hpp>
 #endif
 
 namespace fungi {
@@ -69,18 +68,6 @@ class Handle {
 
 void check(herr_t status, const std::string& place) {
   if (status < 0) fail("the HDF5 library could not write", place, "check the free space");
-}
-
-// "mlp_fc2" for the layer "blocks.11.mlp.fc2", as the paper's scripts have it; "attn_proj" also
-// where the settings, which a program may fill as it likes, name no layer of ours.
-std::string dataset_name(const StoreSpec& spec) {
-  const nlohmann::json settings = nlohmann::json::parse(spec.settings);
-  const auto layer = settings.find("layer");
-  if (layer != settings.end() && layer->is_string())
-    for (const auto& [end, name] :
-         {std::pair{".attn.qkv", "attn_qkv"}, {".mlp.fc1", "mlp_fc1"}, {".mlp.fc2", "mlp_fc2"}})
-      if (layer->get_ref<const std::string&>().ends_with(end)) return name;
-  return "attn_proj";
 }
 
 // One file: datasets are added, then finish() closes it and gives it its name.
@@ -190,8 +177,6 @@ std::vector<fs::path> export_hdf5(const Store& store, const fs::path& folder,
   if (options.layer.find('/') != std::string::npos) {
     fail(fmt::format("'{}' cannot be the name of a dataset", options.layer), "layer");
   }
-  const std::string layer =
-      options.layer.empty() ? dataset_name(store.manifest().spec) : options.layer;
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) fail("the folder cannot be made: " + error.message(), folder.string());
@@ -206,7 +191,7 @@ std::vector<fs::path> export_hdf5(const Store& store, const fs::path& folder,
   for (const StoreBlock& block : store.manifest().spec.blocks) {
     const bool embedding = block.name == "embedding";
     Output output(folder / (prefix + (embedding ? "embeddings" : block.name) + ".h5"));
-    output.add_rows(store, block, embedding ? "embeddings" : layer);
+    output.add_rows(store, block, embedding ? "embeddings" : options.layer);
     if (embedding && targets) output.add_targets(labels);
     if (embedding) output.add_texts("ids", store.ids());
     if (embedding && !store.classes().empty()) output.add_texts("classes", store.classes());

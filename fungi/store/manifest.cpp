@@ -8,6 +8,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/store/text.h"
+#include "fungi/store/upgrade.h"
 
 namespace fungi {
 namespace {
@@ -182,15 +183,19 @@ std::string to_json(const StoreManifest& m) {
 namespace {
 
 StoreManifest read_fields(const std::string& text, const std::string& place) {
-  const Json json = store::parse(text, place);
+  Json json = store::parse(text, place);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat) {
     fail("this is not the manifest of a feature store", place,
          "name the folder of a store, or a new one");
   }
-  const int version = field<int>(json, "format_version", place);
+  int version = field<int>(json, "format_version", place);
+  if (version == 1) {
+    json = store::upgrade_from_1(std::move(json), place);
+    version = kStoreVersion;
+  }
   if (version != kStoreVersion) {
-    fail(fmt::format("expected store format version {}, found {}", kStoreVersion, version), place,
-         "use the version of fungi that wrote it");
+    fail(fmt::format("expected a store format version up to {}, found {}", kStoreVersion, version),
+         place, "use the version of fungi that wrote it");
   }
   StoreManifest m;
   m.spec.pipeline = field<std::string>(json, "pipeline", place);

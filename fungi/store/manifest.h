@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// manifest.json of a feature store: what the features are (StoreSpec), which rows are there, and
-// how to tell that two stores, or a store and a command, mean the same features. Plain values;
-// docs/formats.md shows the file.
+// manifest.json of a feature store: what the features are (StoreSpec), and which rows are there.
+// Plain values; docs/formats.md shows the file.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace fungi {
 
-inline constexpr int kStoreVersion = 1;
+inline constexpr int kStoreVersion = 2;
 
 // Names: a letter, then letters, digits, '_' and '-' (no '-' before a digit); not "rows", "failed".
 struct StoreBlock {
@@ -23,11 +22,20 @@ enum class StoreType { float32, float16 };
 const char* to_string(StoreType type);
 StoreType parse_store_type(const std::string& name);
 
+struct StoreSpec;
+// Error, with `hint`, naming the first setting in which `found` (this run) differs from `expected`
+// (what the store at `place` holds).
+using RequireSame = void (*)(const StoreSpec& expected, const StoreSpec& found,
+                             const std::string& place, const std::string& hint);
+// Every value of settings and architecture counts.
+void require_equal(const StoreSpec& expected, const StoreSpec& found, const std::string& place,
+                   const std::string& hint);
+
 // What the features are. Two runs with equal specs give equal features for the same sample.
 struct StoreSpec {
   std::string pipeline;   // e.g. "embedding+kl+dino"
   std::string precision;  // "f32" or "bf16"
-  // A JSON object with every parameter and seed. The store only compares it.
+  // A JSON object with every parameter and seed (feature/settings.h).
   std::string settings = "{}";
   std::string model_sha256;
   std::vector<StoreBlock> blocks;
@@ -39,6 +47,9 @@ struct StoreSpec {
   std::string model_path;
   std::string notes = "{}";  // JSON object, anything else (data set, preset name, ...)
   std::string isa;           // the kernels of this run; empty: the machine's best
+
+  // How this run, which knows what the JSON means, tells that a store holds the same features.
+  RequireSame require_same = require_equal;
 };
 
 // A sample that is no row, as failed.jsonl has it.
@@ -104,17 +115,5 @@ void require_valid(const StoreSpec& spec);
 void require_state_name(const std::string& name);  // the same rules as for blocks
 // For a gradient's block: the same, and neither "embedding" nor what kept factors are called.
 void require_objective_name(const std::string& name);
-
-// Error naming the first setting in which `found` (this run) differs from `expected` (what the
-// store at `place` holds).
-void require_same(const StoreSpec& expected, const StoreSpec& found, const std::string& place,
-                  const std::string& hint);
-
-// Error unless rows of these blocks mean the same in both stores: the same model, precision and
-// preprocessing, and for gradients the same objective, state (heads, negatives), layer and, where
-// they are compared as they are stored, projection. What only other blocks depend on may differ.
-void require_comparable(const StoreManifest& expected, const StoreManifest& found,
-                        const std::vector<std::string>& blocks, bool projected,
-                        const std::string& place, const std::string& hint);
 
 }  // namespace fungi

@@ -200,7 +200,8 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
     const StoreManifest now = current_manifest();
     const bool as_it_is = works.empty() && in_place() && store::list_updates(folder).empty() &&
                           now.classes == manifest.classes && now.samples == manifest.samples &&
-                          now.spec.settings == manifest.spec.settings;
+                          store::parse(now.spec.settings, "settings") ==
+                              store::parse(manifest.spec.settings, "settings");
     if (!as_it_is) store::require_writable(folder);
     return works;
   }

@@ -73,8 +73,9 @@ void StoreWriter::State::open() {
     if (options.overwrite || !manifest.planned) {  // before it is planned nothing could differ
       replaced = std::exchange(manifest, {});
     } else {
-      require_same(manifest.spec, spec, folder.string(),
-                   "repeat the settings of the store, choose another folder, or pass --overwrite");
+      spec.require_same(
+          manifest.spec, spec, folder.string(),
+          "repeat the settings of the store, choose another folder, or pass --overwrite");
       if (const auto update = store::pending_commit(folder)) {
         if (options.dry_run) {
           store::require_writable(folder);
@@ -158,7 +159,8 @@ StoreWriter::StoreWriter(fs::path folder, StoreSpec spec, StoreOptions options)
       fail("a store cannot follow itself", place, "write to another folder, or omit --like");
     }
     followed = followed_manifest(s.options.like);
-    require_same(followed.spec, s.spec, place, "repeat the settings of that store, or omit --like");
+    s.spec.require_same(followed.spec, s.spec, place,
+                        "repeat the settings of that store, or omit --like");
     if (!followed.planned) {
       fail("the store to be followed has no state yet", place, "finish its extraction first");
     }

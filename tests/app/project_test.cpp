@@ -139,7 +139,7 @@ TEST(Project, AnotherSeedIsAnotherProjectionAndIsWrittenDown) {
         0);
   const auto settings =
       nlohmann::json::parse(test::read_file(folder / "a7/manifest.json"))["settings"];
-  EXPECT_EQ(settings["projection"]["seed"], 7);
+  EXPECT_EQ(settings["gradient"]["projection"]["seed"], 7);
   EXPECT_EQ(settings["seed"], 42) << "heads and crops are those of the extraction";
   EXPECT_EQ(test::read_file(folder / "a7/embedding-00000.npy"),
             test::read_file(folder / "a/embedding-00000.npy"));

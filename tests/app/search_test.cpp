@@ -183,7 +183,7 @@ TEST_F(Search, HeadsAndProjectionsOfTheUsersOwn) {
   projection(3, 3) += 1;
   write_npz(folder_ / "matrix.npz", {{"projection", npy_array(projection)}});
   expect_refusal("search " + at("own") + image + " --given " + at("matrix.npz"),
-                 "settings.projection.sha256");
+                 "settings.gradient.projection.sha256");
 }
 
 TEST_F(Search, RowsById) {

@@ -359,12 +359,10 @@ TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {
     return o;
   };
   EXPECT_THROW(Extractor(plain, options(Preset::paper), pool), Error);
-  EXPECT_EQ(Extractor(plain, options(Preset::native), pool).spec().settings.find("layer_input"),
-            std::string::npos);
-  EXPECT_NE(Extractor(paper, options(Preset::paper), pool)
-                .spec()
-                .settings.find(R"("layer_input":"norm1")"),
-            std::string::npos);
+  const Extractor native(plain, options(Preset::native), pool),
+      as_paper(paper, options(Preset::paper), pool);
+  EXPECT_FALSE(native.settings().gradient->norm1_as_input);
+  EXPECT_TRUE(as_paper.settings().gradient->norm1_as_input);
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ TEST(Reopen, TheModelMayHaveAnotherName) {
         options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}, {"size", "40"}}},
         pool, tmp / name);
     Reopened reopened(record, pool, {.model = tmp / "plain.safetensors"});
-    EXPECT_EQ(nlohmann::json::parse(reopened.extractor().spec().settings)["preprocess"],
-              nlohmann::json::parse(record.manifest.spec.settings)["preprocess"]);
+    EXPECT_EQ(reopened.extractor().settings().input,
+              read_settings(record.manifest.spec, "store").input);
   }
 }
 
@@ -111,11 +111,12 @@ TEST(Reopen, TheTransformOfAnImageProcessorStays) {
   c.image_processor = {{"size", {{"shortest_edge", 18}}}, {"crop_size", 16}};
   const ExtractionRecord record =
       record_of({.objectives = {"kl"}}, {.precision = Precision::f32}, pool, c.write(here));
-  const auto settings = nlohmann::json::parse(record.manifest.spec.settings)["preprocess"];
-  EXPECT_EQ(settings["crop"], "floor");
-  EXPECT_EQ(settings["size"], 16);
+  const Settings settings = read_settings(record.manifest.spec, "store");
+  const Preprocess& preprocess = std::get<ImageSettings>(settings.input).preprocess;
+  EXPECT_TRUE(preprocess.floor_crop);
+  EXPECT_EQ(preprocess.input_size, 16u);
   Reopened reopened(record, pool, {.model = there.path()});
-  EXPECT_EQ(nlohmann::json::parse(reopened.extractor().spec().settings)["preprocess"], settings);
+  EXPECT_EQ(reopened.extractor().settings().input, settings.input);
   EXPECT_TRUE(reopened.backbone().architecture().preprocess.floor_crop);
 }
 
@@ -143,7 +144,12 @@ TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
   refused("no file", [](ExtractionRecord& r) { r.manifest.spec.model_sha256.clear(); });
   refused("no such file",
           [](ExtractionRecord& r) { r.manifest.spec.model_path = "gone/model.safetensors"; });
-  refused("'mine'", [](ExtractionRecord& r) { r.manifest.spec.pipeline += "+mine"; });
+  refused("settings.objectives.mine",
+          [](ExtractionRecord& r) { r.manifest.spec.pipeline += "+mine"; });
+  refused("'mine'", [&](ExtractionRecord& r) {
+    r.manifest.spec.pipeline += "+mine";
+    change_setting(r, [](auto& s) { s["objectives"]["mine"] = nlohmann::json::object(); });
+  });
   refused("f64", [](ExtractionRecord& r) { r.manifest.spec.precision = "f64"; });
   refused("seed",
           [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s.erase("seed"); }); });
@@ -155,8 +161,8 @@ TEST(Reopen, WhatCannotBeRebuiltIsNamed) {
   refused("no parameter 'heat'", [&](ExtractionRecord& r) {
     change_setting(r, [](auto& s) { s["objectives"]["kl"]["heat"] = 1.0; });
   });
-  refused("settings.preprocess.size", [&](ExtractionRecord& r) {
-    change_setting(r, [](auto& s) { s["preprocess"]["size"] = 99; });
+  refused("settings.image.preprocess.input_size", [&](ExtractionRecord& r) {
+    change_setting(r, [](auto& s) { s["image"]["preprocess"]["input_size"] = 99; });
   });
   refused("settings.later",
           [&](ExtractionRecord& r) { change_setting(r, [](auto& s) { s["later"] = true; }); });
@@ -245,7 +251,9 @@ TEST(Reopen, ObjectivesOfOnesOwnMayLookAtTokens) {
       record_of(options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
   EXPECT_FALSE(backbone_options(record).tokens);
   EXPECT_FALSE(extractor_options(record).given.empty());
-  record.manifest.spec.pipeline += "+apart";
+  Settings settings = read_settings(record.manifest.spec, "store");
+  settings.objectives.push_back({"apart", {}});
+  write_settings(settings, record.manifest.spec);
   EXPECT_TRUE(backbone_options(record, own).tokens);
   EXPECT_EQ(extractor_options(record, own).objectives.size(), 1u);
   EXPECT_TRUE(extractor_options(record, own).given.empty()) << "restored after add()";
@@ -258,7 +266,8 @@ TEST(Reopen, AnotherMatrixIsToldByItsSum) {
   ExtractionRecord record =
       record_of(options, {.precision = Precision::f32, .stated_facts = {{"heads", "4"}}}, pool);
   nlohmann::json settings = nlohmann::json::parse(record.manifest.spec.settings);
-  settings["projection"] = {{"kind", "matrix"}, {"rows", 3}, {"sha256", "00ff"}};
+  auto& projection = settings["gradient"]["projection"];
+  projection = {{"kind", "matrix"}, {"rows", 3}, {"seed", 42}, {"sha256", "00ff"}};
   record.manifest.spec.settings = settings.dump();
   const auto reopen = [&](size_t rows) {
     ReopenOptions given;
@@ -269,7 +278,7 @@ TEST(Reopen, AnotherMatrixIsToldByItsSum) {
     EXPECT_ERROR("the matrix given is another one than that of store", reopen(rows));
     EXPECT_ERROR("(--given)", reopen(rows));
   }
-  settings["projection"]["sha256"] = 3;
+  projection["sha256"] = 3;
   record.manifest.spec.settings = settings.dump();
   EXPECT_ERROR("settings do not say", reopen(3));
 }

@@ -295,7 +295,7 @@ TEST(StoreRead, DamagedFilesAreNamed) {
   after("rows-00002.jsonl", replace("{\"label\":1}\n"));
   const std::string manifest = read_file(tmp / "s/manifest.json");
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {"\"format_version\": 1", "\"format_version\": 2"},
+           {"\"format_version\": 2", "\"format_version\": 3"},
            {"\"shard_size\": 8", "\"shard_size\": \"8\""},
            {"\"shard_size\": 8", "\"shard_sighs\": 8"},
            {"\"embedding\"", "\"../../embedding\""},

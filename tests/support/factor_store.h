@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fungi/base/random.h"
+#include "fungi/feature/settings.h"
 #include "fungi/projection/projection.h"
 #include "fungi/store/writer.h"
 
@@ -57,12 +58,10 @@ inline MadeSample made_sample(size_t seed, size_t i) {
 inline void write_factor_store(const std::filesystem::path& folder, size_t n, size_t seed,
                                StoreType type = StoreType::float32, size_t shard = 7) {
   StoreSpec spec;
-  spec.pipeline = "embedding+kl+dino+simclr";
-  spec.precision = "f32";
-  spec.settings =
-      R"({"seed": 42, "layer": "blocks.1.attn.proj", "projection": {"kind": "sign", "rows": 4}})";
-  spec.architecture =
-      R"({"width": "6", "heads": "2", "head_dim": "5", "mlp_hidden": "24", "depth": "2", "activation": "gelu"})";
+  Settings settings;
+  for (const MadeGradient& g : kGradients) settings.objectives.push_back({g.name, {}});
+  settings.gradient = {"blocks.1.attn.proj", false, {kOutputs, kInputs, true}, {.rows = 4}};
+  write_settings(settings, spec);
   spec.type = type;
   spec.blocks = {{"embedding", kEmbedding}};
   for (const MadeGradient& g : kGradients) spec.blocks.push_back({g.name, 4});

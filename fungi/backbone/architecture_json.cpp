@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fungi/backbone/architecture_json.h"
+
+#include "fungi/base/error.h"
+#include "fungi/base/json.h"
+#include "fungi/base/json_fields.h"
+
+namespace fungi {
+namespace {
+
+using nlohmann::json;
+
+// The one list of fields, for both directions. A field that is added to a struct does not compile
+// until it is named here, too.
+template <class Facts, class Field>
+void each_preprocess_field(Facts& facts, Field&& field) {
+  auto& [resize, squash, bilinear, floor_crop, augreg, mean, deviation, source, assumed,
+         stated_colours, stated_resize, stated_crop] = facts;
+  field("resize", resize);
+  field("squash", squash);
+  field("bilinear", bilinear);
+  field("floor_crop", floor_crop);
+  field("augreg", augreg);
+  field("mean", mean);
+  field("deviation", deviation);
+  field("source", source);
+  field("assumed", assumed);
+  field("stated_colours", stated_colours);
+  field("stated_resize", stated_resize);
+  field("stated_crop", stated_crop);
+}
+
+template <class Record, class Field>
+void each_field(Record& record, Field&& field) {
+  auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
+         heads_assumed, channels, patch_h, patch_w, stride_h, stride_w, input_h, input_w,
+         stored_grid_h, stored_grid_w, position_resize, prefix_tokens, position_on_prefix,
+         registers, patch_bias, mask_token, vocabulary, max_positions, padding_id, relative_buckets,
+         relative_distance, rms_norm, post_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
+         linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
+         rotary_grid, pooling, final_norm, norm_after_pooling, head, head_bias, preprocess] =
+      record;
+  field("family", family);
+  field("dialect", dialect);
+  field("input", input);
+  field("width", width);
+  field("depth", depth);
+  field("heads", heads);
+  field("head_dim", head_dim);
+  field("mlp_hidden", mlp_hidden);
+  field("embedding_width", embedding_width);
+  field("heads_assumed", heads_assumed);
+  field("channels", channels);
+  field("patch_h", patch_h);
+  field("patch_w", patch_w);
+  field("stride_h", stride_h);
+  field("stride_w", stride_w);
+  field("input_h", input_h);
+  field("input_w", input_w);
+  field("stored_grid_h", stored_grid_h);
+  field("stored_grid_w", stored_grid_w);
+  field("position_resize", position_resize);
+  field("prefix_tokens", prefix_tokens);
+  field("position_on_prefix", position_on_prefix);
+  field("registers", registers);
+  field("patch_bias", patch_bias);
+  field("mask_token", mask_token);
+  field("vocabulary", vocabulary);
+  field("max_positions", max_positions);
+  field("padding_id", padding_id);
+  field("relative_buckets", relative_buckets);
+  field("relative_distance", relative_distance);
+  field("rms_norm", rms_norm);
+  field("post_norm", post_norm);
+  field("norm_epsilon", norm_epsilon);
+  field("norm_pre", norm_pre);
+  field("layer_scale", layer_scale);
+  field("qkv_bias", qkv_bias);
+  field("linear_bias", linear_bias);
+  field("attention_norm", attention_norm);
+  field("mlp_norm", mlp_norm);
+  field("gated_mlp", gated_mlp);
+  field("activation", activation);
+  field("scale_attention", scale_attention);
+  field("rotary", rotary);
+  field("rotary_grid", rotary_grid);
+  field("pooling", pooling);
+  field("final_norm", final_norm);
+  field("norm_after_pooling", norm_after_pooling);
+  field("head", head);
+  field("head_bias", head_bias);
+  field("preprocess", preprocess);
+}
+
+constexpr const char* kNoPadding = "none";
+
+struct Writer {
+  json& out;
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (std::is_enum_v<T>)
+      out[name] = to_string(value);
+    else
+      out[name] = value;
+  }
+  void operator()(const char* name, const std::optional<size_t>& value) const {
+    out[name] = value ? json(*value) : json(kNoPadding);
+  }
+  void operator()(const char* name, const PreprocessFacts& facts) const {
+    each_preprocess_field(facts, Writer{out[name]});
+  }
+};
+
+struct Reader {
+  JsonFields& fields;
+
+  template <class T>
+  void operator()(const char* name, T& value) const {
+    if (!fields.value(name).is_null()) read(name, value);
+  }
+
+  template <class T>
+  void read(const char* name, T& value) const {
+    fields.read(name, value);
+  }
+  void read(const char* name, std::optional<size_t>& value) const {
+    if (fields.value(name) == kNoPadding) return value.reset();
+    fields.read(name, value.emplace());
+  }
+  void read(const char* name, PreprocessFacts& facts) const {
+    JsonFields inner = fields.inside(name);
+    each_preprocess_field(facts, Reader{inner});
+  }
+  void read(const char* name, InputKind& kind) const {
+    using enum InputKind;
+    read_word(name, kind, {image, filter_bank, token_ids});
+  }
+  void read(const char* name, Pooling& pooling) const {
+    using enum Pooling;
+    read_word(name, pooling, {first, mean_prefix, mean_patches, mean_all});
+  }
+  void read(const char* name, PositionResize& resize) const {
+    using enum PositionResize;
+    read_word(
+        name, resize,
+        {antialias_bicubic, bicubic_offset, bicubic, bicubic_corners, bilinear, cut_bilinear});
+  }
+  void read(const char* name, kernel::Activation& activation) const {
+    using enum kernel::Activation;
+    read_word(name, activation, {none, relu, gelu, gelu_tanh, quick_gelu, silu});
+  }
+  template <class Enum>
+  void read_word(const char* name, Enum& value, std::initializer_list<Enum> values) const {
+    fields.read_word(name, value, values, [](Enum v) { return to_string(v); });
+  }
+};
+
+}  // namespace
+
+std::string to_json(const Architecture& architecture) {
+  json out;
+  each_field(architecture, Writer{out});
+  if (architecture.input != InputKind::token_ids) out["tokens"] = architecture.tokens();
+  out["parameters"] = architecture.parameters();
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Architecture parse_architecture(const std::string& text, const std::string& place) {
+  const json value = parse_json(text);
+  JsonFields fields(value, "architecture", place);
+  Architecture architecture;
+  each_field(architecture, Reader{fields});
+  return architecture;
+}
+
+}  // namespace fungi
