@@ -22,9 +22,9 @@ constexpr std::string_view kNew = "new";  // the folder inside it in which that 
 
 // Everything a folder may hold, of every kind of index.
 constexpr std::string_view kFiles[] = {
-    kUnfinished, "index.json",  "vectors.npy", "links.npy",   "upper_start.npy",
-    "upper.npy", "entry.npy",   "centres.npy", "offsets.npy", "numbers.npy",
-    "ids.npy",   "id_ends.npy", "labels.npy"};
+    kUnfinished,       "index.json", "norms.npy",   "vectors.npy", "links.npy",
+    "upper_start.npy", "upper.npy",  "entry.npy",   "centres.npy", "offsets.npy",
+    "numbers.npy",     "ids.npy",    "id_ends.npy", "labels.npy"};
 
 bool is_own_file(const fs::path& name) {
   return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles) ||
