@@ -2,6 +2,7 @@
 // The library's side of compare_search.py: runs one algorithm on raw files and prints one JSON
 // object.
 //   search_bench knn      DATABASE QUERIES WIDTH K THREADS REPEATS [SCAN]
+//   search_bench index    DATABASE QUERIES WIDTH K THREADS REPEATS KIND METRIC EFFORT
 //   search_bench pca      ROWS WIDTH DIM THREADS REPEATS
 //   search_bench kmeans   ROWS START WIDTH ITERATIONS THREADS REPEATS
 //   search_bench logistic ROWS LABELS WIDTH LAMBDA THREADS REPEATS
@@ -17,11 +18,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "fungi/evaluate/softmax_regression.h"
 #include "fungi/pca/pca.h"
+#include "fungi/search/index.h"
 #include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
 
@@ -99,6 +102,25 @@ void run_knn(const Arguments& a) {
                           double(work.exact) / double(work.pairs)));
 }
 
+// Builds once, searches `repeats` times; effort is hnsw's, or probes of ivf.
+void run_index(const Arguments& a) {
+  const Matrix<float> database = read_matrix(a.at(1), number(a, 3)),
+                      queries = read_matrix(a.at(2), number(a, 3));
+  Pool pool(unsigned(number(a, 5)));
+  const IndexOptions options{.kind = parse_index_kind(a.at(7)), .metric = parse_metric(a.at(8))};
+  std::unique_ptr<Index> index;
+  const Time build =
+      best_of(1, [&] { index = std::make_unique<Index>(Index::build(database, options, pool)); });
+  const SearchOptions how{.probes = number(a, 9), .effort = number(a, 9)};
+  Neighbours found;
+  const Time time =
+      best_of(number(a, 6), [&] { found = index->search(queries, number(a, 4), pool, how); });
+  const Neighbours exact = knn(database, queries, number(a, 4), pool, {.metric = options.metric});
+  print(time, fmt::format("\"build_seconds\": {:.4f}, \"build_cpu_seconds\": {:.4f}, "
+                          "\"recall\": {:.5f}",
+                          build.clock, build.cpu, recall(found, exact)));
+}
+
 void run_pca(const Arguments& a) {
   const Matrix<float> rows = read_matrix(a.at(1), number(a, 2));
   Pool pool(unsigned(number(a, 4)));
@@ -154,6 +176,7 @@ int main(int argc, char** argv) {
   const std::string verb = arguments.empty() ? "" : arguments[0];
   try {
     if (verb == "knn") return run_knn(arguments), 0;
+    if (verb == "index") return run_index(arguments), 0;
     if (verb == "pca") return run_pca(arguments), 0;
     if (verb == "kmeans") return run_kmeans(arguments), 0;
     if (verb == "logistic") return run_logistic(arguments), 0;

@@ -27,6 +27,7 @@
 #include "fungi/objective/objective.h"
 #include "fungi/pca/pca.h"
 #include "fungi/report/report.h"
+#include "fungi/retrieve/database.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/retrieve/gradient_search.h"
 #include "fungi/search/kmeans.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "fungi/base/random.h"
-#include "fungi/objective/clustering.h"
+#include "fungi/search/kmeans.h"
 
 namespace fungi {
 
@@ -54,10 +54,18 @@ void DeepCluster::prepare(View<const float> kept, size_t views_per_sample, Pool&
     const View<const float> points(kept.row(h % views_per_sample), samples, kept.cols,
                                    kept.stride * views_per_sample);
     TorchRandom random(static_cast<uint32_t>(RandomStream(seed_, "deepcluster/start", h).bits(0)));
-    const Matrix<float> set =
-        cluster_points(points, k, parameters_.iterations,
-                       random.permutation(static_cast<uint32_t>(samples)), pool);
-    std::copy_n(set.data(), k * head_.width(), all.row(h * k));
+    const std::vector<uint32_t> order = random.permutation(static_cast<uint32_t>(samples));
+    const Matrix<float> start =
+        gather(points, std::vector<size_t>(order.begin(), order.begin() + std::ptrdiff_t(k)));
+    const KMeans set = kmeans(points,
+                              {.clusters = k,
+                               .iterations = parameters_.iterations,
+                               .rows_per_cluster = 0,
+                               .initial = start,
+                               .metric = Metric::inner_product,
+                               .empty = EmptyClusters::keep},
+                              pool);
+    std::copy_n(set.centres.data(), k * head_.width(), all.row(h * k));
   }
   set_prototypes(std::move(all));
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "fungi/base/atomic_file.h"
+#include "fungi/retrieve/rows_by_id.h"
 #include "fungi/search/index_body.h"
-#include "fungi/search/knn.h"
 #include "fungi/store/files.h"
 #include "fungi/store/shards.h"
 
@@ -22,9 +22,9 @@ constexpr std::string_view kNew = "new";  // the folder inside it in which that 
 
 // Everything a folder may hold, of every kind of index.
 constexpr std::string_view kFiles[] = {
-    kUnfinished, "index.json",  "vectors.npy", "links.npy",   "upper_start.npy",
-    "upper.npy", "entry.npy",   "centres.npy", "offsets.npy", "numbers.npy",
-    "ids.npy",   "id_ends.npy", "labels.npy"};
+    kUnfinished,       "index.json", "norms.npy",   "vectors.npy", "links.npy",
+    "upper_start.npy", "upper.npy",  "entry.npy",   "centres.npy", "offsets.npy",
+    "numbers.npy",     "ids.npy",    "id_ends.npy", "labels.npy"};
 
 bool is_own_file(const fs::path& name) {
   return std::find(std::begin(kFiles), std::end(kFiles), name) != std::end(kFiles) ||
@@ -100,6 +100,7 @@ struct FeatureIndex::State {
   ExtractionRecord record;
   std::optional<Numbers<uint8_t>> ids;  // one after the other
   std::optional<Numbers<int64_t>> id_ends, labels;
+  RowsById by_id;
 
   void check_row(size_t row) const {
     if (row >= index->rows())
@@ -136,9 +137,7 @@ std::string FeatureIndex::class_name(size_t row) const {
 }
 
 std::optional<size_t> FeatureIndex::find(std::string_view id) const {
-  for (size_t row = 0; row < index().rows(); ++row)
-    if (state_->id(row) == id) return row;
-  return std::nullopt;
+  return state_->by_id.find(id, index().rows(), [&](size_t row) { return state_->id(row); });
 }
 
 FeatureIndex FeatureIndex::build(const Store& store, const FeatureIndexOptions& options,
@@ -245,37 +244,6 @@ double FeatureIndex::recall(size_t k, size_t sample, Pool& pool,
 bool is_index(const fs::path& folder) {
   std::error_code ignored;  // what cannot be looked at is none
   return fs::is_regular_file(folder / "index.json", ignored);
-}
-
-Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries,
-                        size_t k, Metric metric, Pool& pool) {
-  if (k == 0 || k > store.rows())
-    fail(fmt::format("expected k from 1 to {} rows, found k = {}", store.rows(), k),
-         store.folder().string(), "use another k");
-  struct Found {
-    double value;
-    uint32_t row;
-  };
-  std::vector<std::vector<Found>> best(queries.rows);
-  const auto nearer = [&](const Found& x, const Found& y) {
-    return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
-  };
-  reduction.each_part(store, pool, [&](size_t first, View<const float> part) {
-    const Neighbours found = knn(part, queries, std::min(k, part.rows), pool, {.metric = metric});
-    for (size_t q = 0; q < queries.rows; ++q) {
-      for (size_t b = 0; b < found.index.cols(); ++b)
-        best[q].push_back({found.value(q, b), uint32_t(first + found.index(q, b))});
-      // Stable: equal values may hide keys that differ, whose order knn() has found, and earlier
-      // parts hold smaller rows.
-      std::stable_sort(best[q].begin(), best[q].end(), nearer);
-      if (best[q].size() > k) best[q].resize(k);
-    }
-  });
-  Neighbours out{Matrix<uint32_t>(queries.rows, k), Matrix<double>(queries.rows, k)};
-  for (size_t q = 0; q < queries.rows; ++q)
-    for (size_t b = 0; b < k; ++b)
-      out.index(q, b) = best[q][b].row, out.value(q, b) = best[q][b].value;
-  return out;
 }
 
 }  // namespace fungi

@@ -53,9 +53,4 @@ class FeatureIndex {
 // True when the folder holds an index.json.
 bool is_index(const std::filesystem::path& folder);
 
-// The k nearest rows of a store itself, exactly; it is read in parts and may be larger than memory.
-// Equal values by smaller row.
-Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries,
-                        size_t k, Metric metric, Pool& pool);
-
 }  // namespace fungi

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -23,15 +24,13 @@ constexpr int kVersion = 1;
 constexpr const char *kFormat = "fungi-index", *kDescription = "index.json";
 
 struct ExactBody final : Index::Body {
-  ExactBody(search::Rows rows_, Metric metric_)
-      : Body(IndexKind::exact, metric_), rows(std::move(rows_)) {}
-  View<const float> vectors() const override { return rows.view(); }
+  ExactBody(Metric metric_, search::Vectors rows)
+      : Body(IndexKind::exact, metric_, std::move(rows)) {}
   void save_arrays(const Path&) const override {}
   Neighbours search(View<const float> queries, size_t k, Pool& pool,
                     const SearchOptions&) const override {
-    return knn(rows.view(), queries, k, pool, {.metric = metric});
+    return knn(vectors.view(), queries, k, pool, {.metric = metric, .norms = vectors.norms()});
   }
-  search::Rows rows;
 };
 
 }  // namespace
@@ -55,12 +54,34 @@ IndexKind parse_index_kind(std::string_view name) {
 
 namespace search {
 
-BodyPointer build_exact(Rows rows, const IndexOptions& options) {
-  return std::make_unique<ExactBody>(std::move(rows), options.metric);
+BodyPointer build_exact(Vectors vectors, const IndexOptions& options) {
+  return std::make_unique<ExactBody>(options.metric, std::move(vectors));
 }
 
 BodyPointer open_exact(const Path& folder, Metric metric) {
-  return std::make_unique<ExactBody>(Rows(NpyFile::open(folder / "vectors.npy")), metric);
+  return std::make_unique<ExactBody>(metric, Vectors::open(folder));
+}
+
+Vectors Vectors::open(const Path& folder) {
+  Rows rows(NpyFile::open(folder / "vectors.npy"));
+  const Path file = folder / "norms.npy";
+  if (!std::filesystem::exists(file))
+    return Vectors(std::move(rows), Numbers<double>(View<const double>()));
+  Numbers<double> norms(NpyFile::open(file));
+  const View<const double> n = norms.view();
+  require_array(n.rows == rows.view().rows && n.cols == 1, file, "one length per vector");
+  for (size_t i = 0; i < n.rows; ++i)
+    require_array(n(i, 0) >= 0 && std::isfinite(n(i, 0)), file, "lengths, finite and not negative");
+  return Vectors(std::move(rows), std::move(norms));
+}
+
+void Vectors::save(const Path& folder) const {
+  if (view().stride == view().cols) {
+    write_npy(folder / "vectors.npy", npy_array(view()));
+  } else {
+    write_npy(folder / "vectors.npy", npy_array(copy_of(view())));
+  }
+  if (norms().rows) write_npy(folder / "norms.npy", column(norms_));
 }
 
 void require_array(bool condition, const Path& file, const char* expected) {
@@ -81,40 +102,35 @@ Index& Index::operator=(Index&&) noexcept = default;
 Index::~Index() = default;
 IndexKind Index::kind() const { return body_->kind; }
 Metric Index::metric() const { return body_->metric; }
-size_t Index::rows() const { return body_->vectors().rows; }
-size_t Index::width() const { return body_->vectors().cols; }
+size_t Index::rows() const { return body_->vectors.view().rows; }
+size_t Index::width() const { return body_->vectors.view().cols; }
 
 View<const float> Index::row(size_t row) const {
   const size_t place = row < rows() ? body_->place(row) : rows();
   if (place >= rows()) fail(fmt::format("asked for row {} of {}", row, rows()), "index", "");
-  return body_->vectors().slice(place, 1);
+  return body_->vectors.view().slice(place, 1);
 }
 
 namespace {
 
-void check_rows(View<const float> rows, Pool& pool) {
-  search::check_search(rows, rows, 1, rows.rows);
-  search::require_finite(rows, "rows", pool);
+search::BodyPointer build_body(search::Rows rows, const IndexOptions& options, Pool& pool) {
+  search::check_search(rows.view(), rows.view(), 1, rows.view().rows);
+  Matrix<double> norms = search::finite_norms(rows.view(), "rows", pool);
+  if (options.kind == IndexKind::ivf) return search::build_ivf(rows.view(), norms, options, pool);
+  search::Vectors vectors(std::move(rows), search::Numbers<double>(std::move(norms)));
+  if (options.kind == IndexKind::exact) return search::build_exact(std::move(vectors), options);
+  return search::build_hnsw(std::move(vectors), options, pool);
 }
 
 }  // namespace
 
 Index Index::build(Matrix<float>&& rows, const IndexOptions& options, Pool& pool) {
-  if (options.kind != IndexKind::exact) return build(rows.view(), options, pool);
-  check_rows(rows, pool);
-  return Index(search::build_exact(search::Rows(std::move(rows)), options));
+  return Index(build_body(search::Rows(std::move(rows)), options, pool));
 }
 
 Index Index::build(View<const float> rows, const IndexOptions& options, Pool& pool) {
-  check_rows(rows, pool);
-  switch (options.kind) {
-    case IndexKind::exact:
-      return Index(search::build_exact(search::Rows(rows), options));
-    case IndexKind::ivf:
-      return Index(search::build_ivf(rows, options, pool));
-    default:
-      return Index(search::build_hnsw(rows, options));
-  }
+  if (options.kind == IndexKind::hnsw) return build(copy_of(rows), options, pool);
+  return Index(build_body(search::Rows(rows), options, pool));
 }
 
 void Index::save(const Path& folder) const {
@@ -127,12 +143,7 @@ void Index::save(const Path& folder) const {
   if (error)
     fail(fmt::format("cannot be replaced: {}", error.message()), (folder / kDescription).string(),
          "");
-  const View<const float> vectors = body_->vectors();
-  if (vectors.stride == vectors.cols) {
-    write_npy(folder / "vectors.npy", npy_array(vectors));
-  } else {
-    write_npy(folder / "vectors.npy", npy_array(copy_of(vectors)));
-  }
+  body_->vectors.save(folder);
   body_->save_arrays(folder);
   const nlohmann::ordered_json description{{"format", kFormat},
                                            {"version", kVersion},
@@ -181,7 +192,7 @@ Index Index::open(const Path& folder) {
 
 Neighbours Index::search(View<const float> queries, size_t k, Pool& pool,
                          const SearchOptions& options) const {
-  search::check_search(body_->vectors(), queries, k, rows());
+  search::check_search(body_->vectors.view(), queries, k, rows());
   return body_->search(queries, k, pool, options);
 }
 

@@ -20,7 +20,7 @@ namespace fungi {
 enum class IndexKind {
   exact,  // every row, through knn()
   ivf,    // rows in lists around k-means centres; the nearest lists are searched
-  hnsw,   // a navigable graph, built by hnswlib
+  hnsw,   // a navigable graph
 };
 const char* to_string(IndexKind kind);
 IndexKind parse_index_kind(std::string_view name);  // throws Error naming the choices
@@ -45,11 +45,10 @@ struct SearchOptions {
 // Const after building or opening, safe to share between threads.
 class Index {
  public:
-  // exact borrows the rows, which must outlive the index; ivf and hnsw copy them. hnsw inserts rows
-  // one after the other on one thread, so that the graph is the same every time. Errors: no rows,
-  // NaN or infinity (naming the row).
+  // exact borrows the rows, which must outlive the index; ivf and hnsw copy them. The same for any
+  // pool. Errors: no rows, NaN or infinity (naming the row).
   static Index build(View<const float> rows, const IndexOptions& options, Pool& pool);
-  // The same of a matrix that is given away: exact keeps it.
+  // The same of a matrix that is given away: exact and hnsw keep it.
   static Index build(Matrix<float>&& rows, const IndexOptions& options, Pool& pool);
   static Index open(const std::filesystem::path& folder);
   void save(const std::filesystem::path& folder) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each kind of index provides behind Index. A folder holds index.json (kind, metric, sizes)
-// and .npy arrays; rows in vectors.npy for every kind.
+// and .npy arrays; for every kind rows in vectors.npy and their lengths in norms.npy.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,6 @@
 #include "fungi/search/index.h"
 
 namespace fungi {
-
-struct Index::Body {
-  Body(IndexKind kind_, Metric metric_) : kind(kind_), metric(metric_) {}
-  virtual ~Body() = default;
-  virtual View<const float> vectors() const = 0;          // in the order of the file
-  virtual size_t place(size_t row) const { return row; }  // of a row in vectors()
-  virtual void save_arrays(const std::filesystem::path& folder) const = 0;
-  virtual Neighbours search(View<const float> queries, size_t k, Pool& pool,
-                            const SearchOptions& options) const = 0;
-  const IndexKind kind;
-  const Metric metric;
-};
 
 namespace search {
 
@@ -51,12 +39,51 @@ NpyArray column(const Numbers<T>& numbers) {
   return npy_array(numbers.view().data, {numbers.view().rows});
 }
 
+// The rows of an index, in the order of its file, with their lengths. An index from before lengths
+// were stored has none: they are computed when a row is met.
+class Vectors {
+ public:
+  Vectors(Rows rows, Numbers<double> norms) : rows_(std::move(rows)), norms_(std::move(norms)) {}
+  static Vectors open(const std::filesystem::path& folder);
+  void save(const std::filesystem::path& folder) const;
+  View<const float> view() const { return rows_.view(); }
+  View<const double> norms() const { return norms_.view(); }  // [rows, 1] or empty
+  // A length of 0 is looked at again: nothing else would tell a damaged row from a row of zeros.
+  double norm(size_t row, const ExactKey& exact) const {
+    const double known = norms().rows ? norms()(row, 0) : 0;
+    return known > 0 ? known : exact.norm(rows_.view().row(row));
+  }
+
+ private:
+  Rows rows_;
+  Numbers<double> norms_;
+};
+
+}  // namespace search
+
+struct Index::Body {
+  Body(IndexKind kind_, Metric metric_, search::Vectors vectors_)
+      : kind(kind_), metric(metric_), vectors(std::move(vectors_)) {}
+  virtual ~Body() = default;
+  virtual size_t place(size_t row) const { return row; }  // of a row in vectors
+  virtual void save_arrays(const std::filesystem::path& folder) const = 0;
+  virtual Neighbours search(View<const float> queries, size_t k, Pool& pool,
+                            const SearchOptions& options) const = 0;
+  const IndexKind kind;
+  const Metric metric;
+  const search::Vectors vectors;
+};
+
+namespace search {
+
 using BodyPointer = std::unique_ptr<Index::Body>;
-BodyPointer build_exact(Rows rows, const IndexOptions& options);
+BodyPointer build_exact(Vectors vectors, const IndexOptions& options);
 BodyPointer open_exact(const std::filesystem::path& folder, Metric metric);
-BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool);
+// norms [rows, 1]: the lengths of the rows, which are copied.
+BodyPointer build_ivf(View<const float> rows, View<const double> norms, const IndexOptions& options,
+                      Pool& pool);
 BodyPointer open_ivf(const std::filesystem::path& folder, Metric metric);
-BodyPointer build_hnsw(View<const float> rows, const IndexOptions& options);
+BodyPointer build_hnsw(Vectors vectors, const IndexOptions& options, Pool& pool);
 BodyPointer open_hnsw(const std::filesystem::path& folder, Metric metric);
 
 // Error naming the file unless the condition holds.

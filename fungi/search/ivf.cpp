@@ -18,15 +18,13 @@ namespace {
 using Path = std::filesystem::path;
 
 struct IvfBody final : Index::Body {
-  IvfBody(Metric metric_, Rows centres_, Rows rows_, Numbers<int64_t> offsets_,
+  IvfBody(Metric metric_, Vectors rows, Rows centres_, Numbers<int64_t> offsets_,
           Numbers<int32_t> numbers_)
-      : Body(IndexKind::ivf, metric_),
+      : Body(IndexKind::ivf, metric_, std::move(rows)),
         centres(std::move(centres_)),
-        rows(std::move(rows_)),
         offsets(std::move(offsets_)),
         numbers(std::move(numbers_)) {}
 
-  View<const float> vectors() const override { return rows.view(); }
   size_t place(size_t row) const override {
     const int32_t* first = numbers.view().data;
     return size_t(std::find(first, first + numbers.view().rows, int32_t(row)) - first);
@@ -74,11 +72,11 @@ struct IvfBody final : Index::Body {
 
   void look_into(size_t list, const ExactKey& exact, const float* query, double norm,
                  Selection& selection) const {
-    const View<const float> all = rows.view();
+    const View<const float> all = vectors.view();
     const auto begin = size_t(offsets.view()(list, 0)), end = size_t(offsets.view()(list + 1, 0));
     for (size_t i = begin; i < end; ++i) {
       const float* row = all.row(i);
-      const double row_norm = metric == Metric::euclidean ? 0 : exact.norm(row);
+      const double row_norm = metric == Metric::euclidean ? 0 : vectors.norm(i, exact);
       if (selection.full() && exact.above(selection.worst().key, query, row, norm, row_norm))
         continue;
       const Best best{exact(query, row, norm, row_norm), uint32_t(numbers.view()(i, 0))};
@@ -88,25 +86,24 @@ struct IvfBody final : Index::Body {
     }
   }
 
-  Rows centres, rows;
+  Rows centres;
   Numbers<int64_t> offsets;  // [lists + 1]
   Numbers<int32_t> numbers;  // of the rows, list by list
 };
 
 // For the cosine, lists are made of directions.
-Matrix<float> directions(View<const float> rows) {
-  const ExactKey exact(Metric::cosine, rows.cols);
+Matrix<float> directions(View<const float> rows, View<const double> norms) {
   Matrix<float> out(rows.rows, rows.cols);
-  for (size_t i = 0; i < rows.rows; ++i) {
-    const double norm = exact.norm(rows.row(i));
-    for (size_t c = 0; c < rows.cols && norm > 0; ++c) out(i, c) = float(rows(i, c) / norm);
-  }
+  for (size_t i = 0; i < rows.rows; ++i)
+    for (size_t c = 0; c < rows.cols && norms(i, 0) > 0; ++c)
+      out(i, c) = float(rows(i, c) / norms(i, 0));
   return out;
 }
 
 }  // namespace
 
-BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool& pool) {
+BodyPointer build_ivf(View<const float> rows, View<const double> norms, const IndexOptions& options,
+                      Pool& pool) {
   if (rows.rows > size_t(INT32_MAX))
     fail(fmt::format("expected at most 2^31 - 1 rows, found {}", rows.rows), "index",
          "use the exact kind");
@@ -117,32 +114,36 @@ BodyPointer build_ivf(View<const float> rows, const IndexOptions& options, Pool&
   k.rows_per_cluster = 64;
   k.progress = options.progress;
   const bool turn = options.metric == Metric::cosine;
-  KMeans means = kmeans(turn ? directions(rows).view() : rows, k, pool);
+  KMeans means = kmeans(turn ? directions(rows, norms).view() : rows, k, pool);
 
   Matrix<int64_t> offsets(k.clusters + 1, 1);
   for (uint32_t list : means.assignment) ++offsets(list + 1, 0);
   for (size_t l = 0; l < k.clusters; ++l) offsets(l + 1, 0) += offsets(l, 0);
   Matrix<int32_t> numbers(rows.rows, 1);
   Matrix<float> sorted(rows.rows, rows.cols);
+  Matrix<double> sorted_norms(rows.rows, 1);
   std::vector<int64_t> next(offsets.data(), offsets.data() + k.clusters);
   for (size_t i = 0; i < rows.rows; ++i) {
     const auto at = size_t(next[means.assignment[i]]++);
     numbers(at, 0) = int32_t(i);
     std::copy_n(rows.row(i), rows.cols, sorted.row(at));
+    sorted_norms(at, 0) = norms(i, 0);
   }
-  return std::make_unique<IvfBody>(options.metric, Rows(std::move(means.centres)),
-                                   Rows(std::move(sorted)), Numbers<int64_t>(std::move(offsets)),
-                                   Numbers<int32_t>(std::move(numbers)));
+  Vectors vectors(Rows(std::move(sorted)), Numbers<double>(std::move(sorted_norms)));
+  return std::make_unique<IvfBody>(
+      options.metric, std::move(vectors), Rows(std::move(means.centres)),
+      Numbers<int64_t>(std::move(offsets)), Numbers<int32_t>(std::move(numbers)));
 }
 
 BodyPointer open_ivf(const Path& folder, Metric metric) {
-  Rows centres(NpyFile::open(folder / "centres.npy")), rows(NpyFile::open(folder / "vectors.npy"));
+  Vectors vectors = Vectors::open(folder);
+  Rows centres(NpyFile::open(folder / "centres.npy"));
   Numbers<int64_t> offsets(NpyFile::open(folder / "offsets.npy"));
   Numbers<int32_t> numbers(NpyFile::open(folder / "numbers.npy"));
   const View<const int64_t> o = offsets.view();
   const View<const int32_t> n = numbers.view();
-  const size_t count = rows.view().rows;
-  require_array(centres.view().rows > 0 && centres.view().cols == rows.view().cols,
+  const size_t count = vectors.view().rows;
+  require_array(centres.view().rows > 0 && centres.view().cols == vectors.view().cols,
                 folder / "centres.npy", "centres as wide as the vectors");
   bool ascending =
       o.rows == centres.view().rows + 1 && o(0, 0) == 0 && o(o.rows - 1, 0) == int64_t(count);
@@ -152,8 +153,8 @@ BodyPointer open_ivf(const Path& folder, Metric metric) {
   bool known = n.rows == count;
   for (size_t i = 0; known && i < count; ++i) known = n(i, 0) >= 0 && size_t(n(i, 0)) < count;
   require_array(known, folder / "numbers.npy", "one row number per vector");
-  return std::make_unique<IvfBody>(metric, std::move(centres), std::move(rows), std::move(offsets),
-                                   std::move(numbers));
+  return std::make_unique<IvfBody>(metric, std::move(vectors), std::move(centres),
+                                   std::move(offsets), std::move(numbers));
 }
 
 }  // namespace fungi::search

@@ -43,8 +43,8 @@ std::vector<size_t> draw(size_t n, size_t count, const RandomStream& random) {
 }
 
 double inertia_of(View<const float> rows, View<const float> centres,
-                  const std::vector<uint32_t>& assignment, Pool& pool) {
-  const search::ExactKey key(Metric::euclidean, rows.cols);
+                  const std::vector<uint32_t>& assignment, Metric metric, Pool& pool) {
+  const search::ExactKey key(metric, rows.cols);
   std::vector<double> parts((rows.rows + kInertiaBlock - 1) / kInertiaBlock, 0.0);
   pool.parallel_for(rows.rows, kInertiaBlock, [&](size_t begin, size_t end, unsigned) {
     double sum = 0;
@@ -118,7 +118,7 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
   while (result.iterations < o.iterations) {
     ++result.iterations;
     std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
-    split = fill_empty(count, result.centres);
+    split = o.empty == EmptyClusters::split && fill_empty(count, result.centres);
     const std::vector<uint32_t>& next = nearest.assign(result.centres, pool);
     const bool settled = next == result.assignment;
     result.assignment = next;
@@ -129,19 +129,19 @@ KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansO
     move_centres(rows, result.assignment, result.centres, pool);
     result.assignment = nearest.assign(result.centres, pool);
   }
-  result.inertia = inertia_of(rows, result.centres, result.assignment, pool);
+  result.inertia = inertia_of(rows, result.centres, result.assignment, o.metric, pool);
   return result;
 }
 
 }  // namespace
 
 std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float> centres,
-                                        Pool& pool) {
+                                        Pool& pool, Metric metric) {
   if (centres.rows == 0 || centres.cols != rows.cols)
     fail(fmt::format("expected centres of width {} like the rows, found a {} x {} matrix",
                      rows.cols, centres.rows, centres.cols),
          "centres", "give at least one, of the same features");
-  return search::NearestCentre(rows, pool).assign(centres, pool);
+  return search::NearestCentre(rows, metric, pool).assign(centres, pool);
 }
 
 KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) {
@@ -160,15 +160,15 @@ KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) 
   }
   KMeans best;
   report(options, 0);
-  search::NearestCentre nearest(training, pool);
+  search::NearestCentre nearest(training, options.metric, pool);
   for (size_t restart = 0; restart < std::max<size_t>(options.restarts, 1); ++restart) {
     KMeans result = run(training, nearest, options, restart, pool);
     if (restart == 0 || result.inertia < best.inertia) best = std::move(result);
   }
   best.trained_rows = training.rows;
   if (training.data != rows.data) {
-    best.assignment = assign_to_centres(rows, best.centres, pool);
-    best.inertia = inertia_of(rows, best.centres, best.assignment, pool);
+    best.assignment = assign_to_centres(rows, best.centres, pool, options.metric);
+    best.inertia = inertia_of(rows, best.centres, best.assignment, options.metric, pool);
   }
   return best;
 }

@@ -88,12 +88,15 @@ class Block {
     pool.parallel_for(parts, 1, [&](size_t p, size_t, unsigned) {
       const size_t end = std::min((p + 1) * part, database_.rows);
       for (size_t j = p * part; j < end; ++j) {
-        const double norm = exact_.norm(database_.row(j));
+        const double known = options_.norms.rows ? options_.norms(j, 0) : 0;
+        const double norm = known > 0 ? known : exact_.norm(database_.row(j));
         if (!std::isfinite(norm)) fail_not_finite("database", j);
-        for (size_t i = 0; i < queries_.rows; ++i)
-          if (wanted(i, j))
-            found[p].of(i).offer(
-                {exact_(queries_.row(i), database_.row(j), norms[i], norm), uint32_t(j)});
+        for (size_t i = 0; i < queries_.rows; ++i) {
+          if (!wanted(i, j)) continue;
+          const double key = exact_(queries_.row(i), database_.row(j), norms[i], norm);
+          if (!std::isfinite(key)) fail_not_finite("database", j);
+          found[p].of(i).offer({key, uint32_t(j)});
+        }
       }
     });
     for (Running& r : found)

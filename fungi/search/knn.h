@@ -28,6 +28,10 @@ struct KnnOptions {
       false;  // queries are rows of the database: row i is never a neighbour of query i
   size_t query_block = 16384;    // queries whose k best are kept at once
   size_t database_block = 8192;  // rows prepared at once
+  // The lengths of the database's rows, [rows, 1], where they are known; 0 is none. Few queries
+  // then go over each row once. (For many, rows are prepared, which needs their every number
+  // anyway.)
+  View<const double> norms = {};
 };
 
 // What the search did, for benchmarks.

@@ -109,12 +109,20 @@ void check_search(View<const float> database, View<const float> queries, size_t 
          "search it in parts");
 }
 
-void require_finite(View<const float> rows, const char* what, Pool& pool) {
+Matrix<double> finite_norms(View<const float> rows, const char* what, Pool& pool) {
   const ExactKey key(Metric::euclidean, rows.cols);
+  Matrix<double> norms(rows.rows, 1);
   pool.parallel_for(rows.rows, 1024, [&](size_t begin, size_t end, unsigned) {
-    for (size_t i = begin; i < end; ++i)
-      if (!std::isfinite(key.norm(rows.row(i)))) fail_not_finite(what, i);
+    for (size_t i = begin; i < end; ++i) {
+      norms(i, 0) = key.norm(rows.row(i));
+      if (!std::isfinite(norms(i, 0))) fail_not_finite(what, i);
+    }
   });
+  return norms;
+}
+
+void require_finite(View<const float> rows, const char* what, Pool& pool) {
+  finite_norms(rows, what, pool);
 }
 
 }  // namespace search

@@ -81,7 +81,9 @@ class Selection {
 void check_search(View<const float> database, View<const float> queries, size_t k,
                   size_t available);
 void check_neighbours(size_t k, size_t available);
-// Error naming the first row of NaN or infinity. `what` names the matrix ("database", "query").
+// The length of each row, [rows, 1]. Error naming the first row of NaN or infinity. `what` names
+// the matrix ("database", "query").
+Matrix<double> finite_norms(View<const float> rows, const char* what, Pool& pool);
 void require_finite(View<const float> rows, const char* what, Pool& pool);
 
 }  // namespace search

@@ -27,17 +27,14 @@ struct NearestCentre::Scratch {
   std::vector<Best> best;
 };
 
-NearestCentre::NearestCentre(View<const float> rows, Pool& pool)
-    : rows_(rows),
-      exact_(Metric::euclidean, rows.cols),
-      nearest_(rows.rows, 0),
-      distance_(rows.rows, kInfinity) {
+NearestCentre::NearestCentre(View<const float> rows, Metric metric, Pool& pool)
+    : rows_(rows), exact_(metric, rows.cols), nearest_(rows.rows, 0), bound_(rows.rows, kInfinity) {
   load(resolve(ScanKind::automatic), pool);
 }
 
 void NearestCentre::load(ScanKind kind, Pool& pool) {
   kind_ = kind;
-  scan_ = Scan::make(kind, exact_, centre_of(rows_, Metric::euclidean), pool);
+  scan_ = Scan::make(kind, exact_, centre_of(rows_, exact_.metric()), pool);
   scan_->load_queries(rows_, 0, pool);
 }
 
@@ -59,14 +56,29 @@ const std::vector<uint32_t>& NearestCentre::assign(View<const float> centres, Po
 
 void NearestCentre::note_moves(View<const float> centres) {
   moved_.assign(centres.rows, 0);
-  if (centres_.rows() != centres.rows) {
-    std::fill(distance_.begin(), distance_.end(), kInfinity);
+  if (centres_.rows() != centres.rows || exact_.metric() == Metric::cosine) {
+    std::fill(bound_.begin(), bound_.end(), kInfinity);
     std::fill(nearest_.begin(), nearest_.end(), 0);
   } else {
+    const ExactKey square(Metric::euclidean, centres.cols);
     for (size_t j = 0; j < centres.rows; ++j)
-      moved_[j] = std::sqrt(exact_(centres_.row(j), centres.row(j)));
+      moved_[j] = std::sqrt(square(centres_.row(j), centres.row(j)));
   }
   centres_ = copy_of(centres);
+}
+
+// What the key of the row's nearest centre is at most, now that its old one has moved.
+double NearestCentre::widen_bound(size_t row) {
+  double& bound = bound_[row];
+  const uint32_t old = nearest_[row];
+  if (exact_.metric() == Metric::euclidean) {
+    bound = (bound + moved_[old]) * kMargin;
+    return bound * bound * kMargin;
+  }
+  const double rounding = double(exact_.width() + 8) * 0x1p-51;
+  bound += scan_->query_norm(row) *
+           (moved_[old] * kMargin + rounding * (scan_->row_norm(old) + moved_[old]));
+  return bound;
 }
 
 uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, size_t end,
@@ -77,9 +89,8 @@ uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, siz
     const size_t row = begin + i;
     scratch.found[i].clear();
     scratch.best[i] = {kInfinity, uint32_t(centres.rows)};
-    distance_[row] = (distance_[row] + moved_[nearest_[row]]) * kMargin;
     scan_->forget_limit(row);
-    scan_->set_limit(row, distance_[row] * distance_[row] * kMargin);
+    scan_->set_limit(row, widen_bound(row));
   }
   for (size_t part = 0; part < scan_->parts(); ++part) {
     scan_->scan(begin, count, part, worker, scratch.hits.data(), scratch.counts.data());
@@ -88,7 +99,7 @@ uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, siz
       const Hit* named = scratch.hits.data() + i * part_rows;
       for (uint32_t h = 0; h < scratch.counts[i]; ++h)
         found.push_back({uint32_t(part * part_rows) + named[h].row, named[h].lower});
-      if (distance_[begin + i] < kInfinity) continue;
+      if (bound_[begin + i] < kInfinity) continue;
       computed += settle(centres, begin + i, found, scratch.best[i]);
       found.clear();
     }
@@ -99,7 +110,8 @@ uint64_t NearestCentre::assign_some(View<const float> centres, size_t begin, siz
     if (scratch.found[i].size() == 1) continue;  // its own: nothing else is within the limit
     computed += settle(centres, begin + i, scratch.found[i], scratch.best[i]);
     nearest_[begin + i] = scratch.best[i].row;
-    distance_[begin + i] = std::sqrt(scratch.best[i].key);
+    const double key = scratch.best[i].key;
+    bound_[begin + i] = exact_.metric() == Metric::euclidean ? std::sqrt(key) : key;
   }
   return computed;
 }
@@ -109,6 +121,7 @@ uint64_t NearestCentre::settle(View<const float> centres, size_t row, const std:
                                Best& best) {
   if (hits.empty()) return 0;
   const float* x = rows_.row(row);
+  const double x_norm = scan_->query_norm(row);
   const auto nearer = [](const Hit& a, const Hit& b) { return a.lower < b.lower; };
   const size_t first = size_t(std::min_element(hits.begin(), hits.end(), nearer) - hits.begin());
   uint64_t computed = 0;
@@ -118,8 +131,9 @@ uint64_t NearestCentre::settle(View<const float> centres, size_t row, const std:
     if (h > 0 && !scan_->may_hold(row, hit)) continue;
     ++computed;
     const float* y = centres.row(hit.row);
-    if (best.key < kInfinity && exact_.above(best.key, x, y, 0, 0)) continue;
-    best = std::min(best, {exact_(x, y), hit.row});
+    const double y_norm = scan_->row_norm(hit.row);
+    if (best.key < kInfinity && exact_.above(best.key, x, y, x_norm, y_norm)) continue;
+    best = std::min(best, {exact_(x, y, x_norm, y_norm), hit.row});
     scan_->set_limit(row, best.key);
   }
   return computed;

@@ -4,8 +4,9 @@
 // blocks and instruction sets change nothing.
 //
 // The rows are prepared once. From the second time on, a row's distance to its old centre plus the
-// way that centre has gone bounds the distance to the nearest one, and the scan names only centres
-// within it; a row for which it names one centre has kept its own, and is not looked at.
+// way that centre has gone bounds the distance to the nearest one (of inner products: the way times
+// the row's length), and the scan names only centres within it; a row for which it names one centre
+// has kept its own, and is not looked at. Of the cosine there is no such bound.
 #pragma once
 
 #include <memory>
@@ -18,13 +19,14 @@ namespace fungi::search {
 class NearestCentre {
  public:
   // Keeps the view. Error on NaN or infinity.
-  NearestCentre(View<const float> rows, Pool& pool);
+  NearestCentre(View<const float> rows, Metric metric, Pool& pool);
   // The number of the nearest centre, for every row.
   const std::vector<uint32_t>& assign(View<const float> centres, Pool& pool);
 
  private:
   void load(ScanKind kind, Pool& pool);
   void note_moves(View<const float> centres);
+  double widen_bound(size_t row);
   struct Scratch;
   uint64_t assign_some(View<const float> centres, size_t begin, size_t end, unsigned worker,
                        Scratch& scratch);
@@ -37,7 +39,7 @@ class NearestCentre {
   Matrix<float> centres_;          // of the last time; none before the first
   std::vector<double> moved_;      // how far each has gone since
   std::vector<uint32_t> nearest_;  // of every row
-  std::vector<double> distance_;   // to it, at most
+  std::vector<double> bound_;      // of the distance to it, or of its key
 };
 
 }  // namespace fungi::search

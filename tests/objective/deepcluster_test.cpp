@@ -2,7 +2,6 @@
 // Oracles: SPEC 7.2, complex step of the loss as SPEC 2.5 writes it, a plain k-means in f64.
 #include "fungi/objective/deepcluster.h"
 
-#include "fungi/objective/clustering.h"
 #include "reference.h"
 
 namespace fungi {
@@ -82,45 +81,6 @@ TEST(DeepCluster, EmbeddingGradientMatchesTheComplexStep) {
     expect_complex_step(assignment_crops, tau);
 }
 
-// Written once more, plainly and in f64.
-Rows<double> plain_clusters(const Rows<double>& points, Rows<double> centroids, size_t iterations) {
-  for (size_t round = 0; round < iterations; ++round) {
-    Rows<double> sum(centroids.size(), std::vector<double>(points[0].size()));
-    std::vector<double> members(centroids.size());
-    for (const auto& point : points) {
-      size_t best = 0;
-      for (size_t c = 1; c < centroids.size(); ++c)
-        if (dot(point, centroids[c]) > dot(point, centroids[best])) best = c;
-      members[best] += 1;
-      for (size_t j = 0; j < point.size(); ++j) sum[best][j] += point[j];
-    }
-    for (size_t c = 0; c < centroids.size(); ++c)
-      if (members[c] > 0) centroids[c] = divided(sum[c], members[c]);
-  }
-  return centroids;
-}
-
-TEST(Clustering, MatchesAPlainImplementation) {
-  Rows<double> points;
-  for (const auto& row : random_rows(300, 8, 5)) points.push_back(unit(row));
-  const std::vector<uint32_t> order = TorchRandom(3).permutation(300);
-  Rows<double> start;
-  for (size_t c = 0; c < 12; ++c) start.push_back(points[order[c]]);
-  Pool one(1), three(3);
-  const Matrix<float> found = cluster_points(matrix_of<float>(points), 12, 10, order, one);
-  expect_rows_near<float>(found, plain_clusters(points, start, 10), 1e-5);
-  const Matrix<float> again = cluster_points(matrix_of<float>(points), 12, 10, order, three);
-  EXPECT_EQ(std::memcmp(found.data(), again.data(), 12 * 8 * sizeof(float)), 0);
-}
-
-TEST(Clustering, AnEmptyClusterKeepsItsCentroid) {
-  const Matrix<float> points = matrix_of<float>({{1, 0}, {0.5, 0}, {0.75, 0.25}});
-  Pool pool(1);
-  const Matrix<float> found = cluster_points(points, 2, 4, {1, 0, 2}, pool);
-  EXPECT_EQ(found(0, 0), 0.5f) << "every point has the larger product with the longer centroid";
-  EXPECT_EQ(found(1, 0), 0.75f);
-}
-
 TEST(DeepCluster, ClustersTheSupportAndReducesThePrototypes) {
   DeepClusterParameters parameters;
   parameters.width = 6;
@@ -152,7 +112,33 @@ TEST(DeepCluster, ClustersTheSupportAndReducesThePrototypes) {
   EXPECT_EQ(std::memcmp(g.data(), g2.data(), 100 * sizeof(float)), 0);
 }
 
-// SPEC 2.5: set h clusters crop h mod 2, from the first samples of a random permutation of its own.
+// Clusters by dot product, written plainly and in f64; a centroid without members stays.
+Rows<double> plain_clusters(const Rows<double>& points, Rows<double> centroids, size_t iterations) {
+  for (size_t round = 0; round < iterations; ++round) {
+    Rows<double> sum(centroids.size(), std::vector<double>(points[0].size()));
+    std::vector<double> members(centroids.size());
+    for (const auto& point : points) {
+      size_t best = 0;
+      for (size_t c = 1; c < centroids.size(); ++c)
+        if (dot(point, centroids[c]) > dot(point, centroids[best])) best = c;
+      members[best] += 1;
+      for (size_t j = 0; j < point.size(); ++j) sum[best][j] += point[j];
+    }
+    for (size_t c = 0; c < centroids.size(); ++c)
+      if (members[c] > 0) centroids[c] = divided(sum[c], members[c]);
+  }
+  return centroids;
+}
+
+Rows<double> rows_of(const Matrix<float>& matrix) {
+  Rows<double> rows;
+  for (size_t i = 0; i < matrix.rows(); ++i)
+    rows.emplace_back(matrix.row(i), matrix.row(i) + matrix.cols());
+  return rows;
+}
+
+// SPEC 2.5: set h clusters crop h mod 2, from the first samples of a random permutation of its own,
+// by dot product.
 TEST(DeepCluster, EachSetStartsFromSamplesOfItsOwnAndItsCrop) {
   constexpr size_t kSamples = 20;
   DeepClusterParameters parameters;
@@ -180,6 +166,21 @@ TEST(DeepCluster, EachSetStartsFromSamplesOfItsOwnAndItsCrop) {
   EXPECT_NE(samples[0], samples[1]);
   EXPECT_NE(samples[0], samples[2]);
   EXPECT_NE(samples[1], samples[2]);
+
+  DeepClusterParameters moved = parameters;
+  moved.iterations = 4;
+  DeepCluster clustered(moved, 10, 4);
+  clustered.prepare(kept, 2, pool);
+  const std::vector<NamedMatrix> moved_state = clustered.state();
+  const Rows<double> all = rows_of(kept), start = rows_of(prototypes),
+                     found = rows_of(state_named(moved_state, "prototypes"));
+  for (size_t h = 0; h < 3; ++h) {
+    Rows<double> points, centroids(start.begin() + h * 5, start.begin() + (h + 1) * 5);
+    for (size_t i = h % 2; i < all.size(); i += 2) points.push_back(all[i]);
+    const Rows<double> expected = plain_clusters(points, centroids, 4);
+    for (size_t c = 0; c < 5; ++c)
+      for (size_t j = 0; j < 6; ++j) EXPECT_NEAR(found[h * 5 + c][j], expected[c][j], 1e-5);
+  }
 
   DeepCluster of_another_seed(parameters, 10, 5);
   of_another_seed.prepare(kept, 2, pool);

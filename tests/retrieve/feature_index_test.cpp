@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices of stores, searches of stores in parts, and the recall that is printed, each against a
-// plain search in memory.
+// Indices of stores, and the recall that is printed, against a plain search in memory.
 #include "fungi/retrieve/feature_index.h"
 
 #include <gtest/gtest.h>
@@ -174,80 +173,26 @@ TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   EXPECT_ERROR("another run", built.save(folder / "killed0"));
 }
 
-TEST(FeatureIndex, AStoreInPartsIsFittedAndSearchedAsOneMatrix) {
+TEST(FeatureIndex, FindsTheFirstRowOfAnIdFromAnyThread) {
   const Folder folder;
-  StoreSpec spec = test::example_spec();
-  spec.pipeline = "embedding", spec.blocks = {{"embedding", 1000}};
-  const size_t rows = 8500, width = 1000, unlike = 8490;
-  {
-    StoreWriter writer(folder / "store", spec, {.shard_size = 2000});
-    for (const StoreWork& work : writer.plan(odd_samples(rows), test::kClasses)) {
-      StoreRows computed;
-      computed.blocks.emplace_back(work.samples.size(), width);
-      for (size_t i = 0; i < work.samples.size(); ++i) {
-        const size_t same_as = work.samples[i] < unlike
-                                   ? work.samples[i]
-                                   : work.samples[i] - unlike;  // ties across the parts
-        for (size_t c = 0; c < width; ++c)
-          computed.blocks[0](i, c) =
-              float(mix64(same_as * width + c) >> 40) / float(1 << 24) - 0.5f;
-      }
-      writer.put(work, computed);
-    }
-    ASSERT_TRUE(writer.finish().complete);
-  }
-  const Store store = Store::open(folder / "store");
-  Pool pool(2);
-  const FeatureSet all = store.load();
-  size_t parts = 0;
-  const Reduction plain = Reduction::fit(store, "", 0, pool);
-  plain.each_part(store, pool, [&](size_t, View<const float>) { ++parts; });
-  ASSERT_EQ(parts, 2u);
-  for (Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
-    const Neighbours found = search_store(store, plain, all.features.view().slice(0, 7), 12, metric,
-                                          pool),
-                     expected = knn(all.features, all.features.view().slice(0, 7), 12, pool,
-                                    {.metric = metric});
-    for (size_t i = 0; i < 7 * 12; ++i) {
-      EXPECT_EQ(found.index.data()[i], expected.index.data()[i]);
-      EXPECT_EQ(found.value.data()[i], expected.value.data()[i]);
-    }
-  }
-  EXPECT_THROW(search_store(store, plain, all.features, rows + 1, Metric::euclidean, pool), Error);
-  const Reduction reduction = Reduction::fit(store, "", 3, pool);
-  const Matrix<float> expected = Pca::fit(all.features, 3, pool).transform(all.features, pool);
-  write_vectors(reduction, store, folder / "vectors.npy", pool);
-  EXPECT_TRUE(same(NpyFile::open(folder / "vectors.npy").read(), expected));
-}
-
-// Two keys whose square roots round to the same distance: the order is that of the keys.
-TEST(FeatureIndex, AStoreIsSearchedInTheOrderOfKeys) {
-  const Folder folder;
-  StoreSpec spec = test::example_spec();
-  spec.pipeline = "embedding", spec.blocks = {{"embedding", 2}};
-  {
-    StoreWriter writer(folder / "store", spec, {});
-    for (const StoreWork& work : writer.plan(odd_samples(2), test::kClasses)) {
-      StoreRows computed;
-      computed.blocks.emplace_back(2, 2);
-      computed.blocks[0](0, 0) = computed.blocks[0](1, 0) = 1;
-      computed.blocks[0](0, 1) = 0x1p-25f;
-      writer.put(work, computed);
-    }
-    writer.finish();
-  }
-  const Store store = Store::open(folder / "store");
-  Pool pool(1);
-  Matrix<float> query(1, 2);
-  query(0, 0) = -1;
-  const Reduction plain = Reduction::fit(store, "", 0, pool);
-  const FeatureSet all = store.load();
-  for (const size_t k : {1, 2}) {
-    const Neighbours found = search_store(store, plain, query, k, Metric::euclidean, pool),
-                     expected = knn(all.features, query, k, pool, {.metric = Metric::euclidean});
-    for (size_t i = 0; i < k; ++i) EXPECT_EQ(found.index(0, i), expected.index(0, i)) << k;
-    EXPECT_EQ(found.index(0, 0), 1u);
-  }
+  without_failures()(folder / "store", odd_samples(300));
+  Pool pool(4);
+  FeatureIndex::build(Store::open(folder / "store"), {}, pool).save(folder / "index");
+  const FeatureIndex index = FeatureIndex::open(folder / "index");
+  pool.parallel_for(1200, 1, [&](size_t i, size_t, unsigned) {
+    ASSERT_EQ(index.find(index.id(i % 300)), i % 300);
+    ASSERT_FALSE(index.find(index.id(i % 300) + "?"));
+  });
+  // Two rows of one name: damage that a search can live with.
+  std::vector<int64_t> none(300, 0);
+  write_npy(folder / "index/id_ends.npy", npy_array(none));
+  const FeatureIndex nameless = FeatureIndex::open(folder / "index");
+  EXPECT_EQ(nameless.find(""), 0u);
+  none[7] = 1 << 30;  // each call says so
+  write_npy(folder / "index/id_ends.npy", npy_array(none));
+  const FeatureIndex damaged = FeatureIndex::open(folder / "index");
+  EXPECT_ERROR("ascending ends", damaged.find("x"));
+  EXPECT_ERROR("ascending ends", damaged.find("x"));
 }
 
 TEST(FeatureIndex, RecallIsOverSoManyRowsAtEqualDistances) {

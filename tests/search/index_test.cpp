@@ -14,6 +14,7 @@
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/search/knn.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -88,11 +89,12 @@ TEST_F(IndexTest, every_kind_and_metric_survives_saving_and_finds_neighbours) {
 TEST_F(IndexTest, building_twice_gives_the_same_files) {
   const Matrix<float> rows = clustered(600, 16, 3);
   for (IndexKind kind : {IndexKind::ivf, IndexKind::hnsw}) {
-    for (unsigned threads : {1u, 3u}) {
+    for (unsigned threads : {1u, 2u, 5u}) {
       Pool pool(threads);
       Index::build(rows, {.kind = kind}, pool).save(folder_ / std::to_string(threads));
     }
-    EXPECT_EQ(test::contents(folder_ / "1"), test::contents(folder_ / "3"));
+    EXPECT_EQ(test::contents(folder_ / "1"), test::contents(folder_ / "2"));
+    EXPECT_EQ(test::contents(folder_ / "1"), test::contents(folder_ / "5"));
     std::filesystem::remove_all(folder_);
   }
 }
@@ -251,6 +253,68 @@ TEST_F(IndexTest, refuses_damaged_vectors) {
                      Error)
             << to_string(kind) << " " << to_string(metric) << " " << bad;
       }
+}
+
+// Lengths of rows are stored with every kind, in the order of its vectors; an index without them
+// finds the same.
+TEST_F(IndexTest, norms_are_stored_and_need_not_be) {
+  Pool pool(2);
+  Matrix<float> rows = clustered(300, 6, 12);
+  std::fill_n(rows.row(17), 6, 0.0f);
+  const Matrix<float> queries = clustered(20, 6, 13);  // by scan; slices of it one by one
+  for (const Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine})
+    for (const IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw}) {
+      SCOPED_TRACE(std::string(to_string(kind)) + " " + to_string(metric));
+      Index::build(rows, {.kind = kind, .metric = metric, .links = 4}, pool).save(folder_);
+      const NpyFile norms = NpyFile::open(folder_ / "norms.npy"),
+                    vectors = NpyFile::open(folder_ / "vectors.npy");
+      ASSERT_EQ(norms.shape(), std::vector<size_t>{300});
+      for (size_t i = 0; i < 300; ++i) {
+        double square = 0;
+        for (size_t c = 0; c < 6; ++c) square += std::pow(vectors.view<float>()(i, c), 2);
+        EXPECT_NEAR(norms.view<double>()(i, 0), std::sqrt(square), 1e-12);
+      }
+      const Index with = Index::open(folder_);
+      std::filesystem::remove(folder_ / "norms.npy");
+      const Index without = Index::open(folder_);
+      const SearchOptions some{.probes = 5, .effort = 20};
+      EXPECT_TRUE(
+          same(with.search(queries, 9, pool, some), without.search(queries, 9, pool, some)));
+      for (size_t q = 0; q < 3; ++q)
+        EXPECT_TRUE(same(with.search(queries.view().slice(q, 1), 9, pool, some),
+                         without.search(queries.view().slice(q, 1), 9, pool, some)));
+      without.save(folder_ / "again");
+      EXPECT_FALSE(std::filesystem::exists(folder_ / "again/norms.npy"));
+      std::filesystem::remove_all(folder_);
+    }
+}
+
+TEST_F(IndexTest, refuses_damaged_norms) {
+  Pool pool(1);
+  const Matrix<float> rows = clustered(40, 5, 11);
+  for (const IndexKind kind : {IndexKind::exact, IndexKind::ivf, IndexKind::hnsw}) {
+    Index::build(rows, {.kind = kind}, pool).save(folder_);
+    const std::filesystem::path file = folder_ / "norms.npy";
+    const std::string whole = test::read_file(file);
+    const auto damaged = [&](const char* expected, auto change) {
+      change();
+      EXPECT_ERROR(expected, Index::open(folder_));
+      EXPECT_ERROR("norms.npy", Index::open(folder_));
+      test::write_file(file, whole);
+      EXPECT_NO_THROW(Index::open(folder_));
+    };
+    damaged("", [&] { test::write_file(file, std::string_view(whole).substr(0, 200)); });
+    damaged("", [&] { test::write_file(file, "nothing"); });
+    std::vector<double> norms(39, 1.0);
+    damaged("one length per vector", [&] { write_npy(file, npy_array(norms)); });
+    damaged("one length per vector", [&] { write_npy(file, npy_array(norms.data(), {13, 3})); });
+    damaged("", [&] { write_npy(file, npy_array(std::vector<float>(40, 1))); });
+    norms.resize(40, 1.0);
+    for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+      norms[31] = bad;
+      damaged("finite and not negative", [&] { write_npy(file, npy_array(norms)); });
+    }
+  }
 }
 
 TEST(Recall, counts_shared_rows) {

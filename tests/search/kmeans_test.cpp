@@ -148,6 +148,95 @@ TEST(KMeans, empty_clusters_split_the_largest) {
   EXPECT_EQ(std::set<uint32_t>(result.assignment.begin(), result.assignment.end()).size(), 4u);
 }
 
+// Written once more, plainly: Lloyd's iteration from given centres, where a centre without rows
+// stays.
+std::vector<std::vector<double>> plain(View<const float> rows, View<const float> start,
+                                       Metric metric, size_t iterations) {
+  std::vector<std::vector<double>> centres;
+  for (size_t j = 0; j < start.rows; ++j)
+    centres.emplace_back(start.row(j), start.row(j) + start.cols);
+  const auto key = [&](const float* x, const std::vector<double>& y) {
+    double product = 0, length = 0, square = 0;
+    for (size_t c = 0; c < y.size(); ++c)
+      product += x[c] * y[c], length += y[c] * y[c], square += (x[c] - y[c]) * (x[c] - y[c]);
+    if (metric == Metric::euclidean) return square;
+    return metric == Metric::cosine ? -product / std::sqrt(length) : -product;
+  };
+  for (size_t turn = 0; turn < iterations; ++turn) {
+    std::vector<std::vector<double>> sum(centres.size(), std::vector<double>(rows.cols));
+    std::vector<double> count(centres.size());
+    for (size_t i = 0; i < rows.rows; ++i) {
+      size_t best = 0;
+      for (size_t j = 1; j < centres.size(); ++j)
+        if (key(rows.row(i), centres[j]) < key(rows.row(i), centres[best])) best = j;
+      count[best] += 1;
+      for (size_t c = 0; c < rows.cols; ++c) sum[best][c] += rows(i, c);
+    }
+    for (size_t j = 0; j < centres.size(); ++j)
+      for (size_t c = 0; c < rows.cols && count[j] > 0; ++c) centres[j][c] = sum[j][c] / count[j];
+  }
+  return centres;
+}
+
+TEST(KMeans, clusters_by_every_metric_from_given_centres) {
+  Pool one(1), three(3);
+  const Matrix<float> rows = blobs(300, 8, 5, 9, 4);
+  const std::vector<uint32_t> order = TorchRandom(3).permutation(300);
+  const Matrix<float> start = gather(rows, std::vector<size_t>(order.begin(), order.begin() + 12));
+  for (const Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine})
+    for (const size_t iterations : {0u, 1u, 6u}) {
+      SCOPED_TRACE(std::string(to_string(metric)) + " " + std::to_string(iterations));
+      const KMeansOptions options{.clusters = 12,
+                                  .iterations = iterations,
+                                  .rows_per_cluster = 0,
+                                  .initial = start,
+                                  .metric = metric,
+                                  .empty = EmptyClusters::keep};
+      const KMeans found = kmeans(rows, options, one), again = kmeans(rows, options, three);
+      const auto expected = plain(rows, start, metric, iterations);
+      for (size_t j = 0; j < 12; ++j)
+        for (size_t c = 0; c < 8; ++c) EXPECT_NEAR(found.centres(j, c), expected[j][c], 1e-5);
+      EXPECT_TRUE(
+          std::equal(found.centres.data(), found.centres.data() + 12 * 8, again.centres.data()));
+      EXPECT_EQ(found.assignment, assign_to_centres(rows, found.centres, three, metric));
+      EXPECT_EQ(found.assignment, again.assignment);
+      const search::ExactKey key(metric, 8);
+      double inertia = 0;
+      for (size_t i = 0; i < 300; ++i)
+        inertia += key(rows.row(i), found.centres.row(found.assignment[i]));
+      EXPECT_NEAR(found.inertia, inertia, 1e-9 * std::fabs(inertia));
+    }
+}
+
+TEST(KMeans, samples_by_every_metric) {
+  Pool pool(2);
+  const Matrix<float> rows = blobs(1000, 6, 4, 10, 3);
+  for (const Metric metric : {Metric::inner_product, Metric::cosine}) {
+    const KMeans found =
+        kmeans(rows, {.clusters = 4, .rows_per_cluster = 50, .metric = metric}, pool);
+    EXPECT_EQ(found.trained_rows, 200u);
+    EXPECT_EQ(found.assignment, assign_to_centres(rows, found.centres, pool, metric));
+    EXPECT_NE(found.assignment, assign_to_centres(rows, found.centres, pool));
+  }
+}
+
+TEST(KMeans, an_empty_cluster_may_keep_its_centre) {
+  Pool pool(1);
+  Matrix<float> rows(3, 2), start(2, 2);
+  rows(0, 0) = 1, rows(1, 0) = 0.5f, rows(2, 0) = 0.75f, rows(2, 1) = 0.25f;
+  start(0, 0) = 0.5f, start(1, 0) = 1;
+  KMeansOptions options{.clusters = 2,
+                        .iterations = 4,
+                        .initial = start,
+                        .metric = Metric::inner_product,
+                        .empty = EmptyClusters::keep};
+  const KMeans kept = kmeans(rows, options, pool);
+  EXPECT_EQ(kept.centres(0, 0), 0.5f) << "every row has the larger product with the longer centre";
+  EXPECT_EQ(kept.centres(1, 0), 0.75f);
+  options.empty = EmptyClusters::split;
+  EXPECT_NE(kmeans(rows, options, pool).centres(0, 0), 0.5f);
+}
+
 // Fewer distinct rows than clusters: a split changes nothing, and the centres end on the rows.
 TEST(KMeans, a_split_to_no_avail_is_undone) {
   Pool pool(2);
