@@ -206,7 +206,10 @@ BackboneOptions ModelOptions::backbone() const {
   return o;
 }
 
-std::vector<std::string> objective_list(const std::vector<std::string>& given) {
+std::vector<std::string> objective_list(const std::vector<std::string>& words) {
+  std::vector<std::string> given;
+  for (const std::string& word : words)
+    for (std::string& one : split_objectives(word)) given.push_back(std::move(one));
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end())
     throw CLI::ValidationError("--objectives",
@@ -221,10 +224,11 @@ std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   return given;
 }
 
-CLI::Validator objective_specification() {
+CLI::Validator objective_word() {
   const auto check = [](const std::string& text) {
     try {
-      if (text != "none") make_objective(text, {.embedding_width = 1, .token_width = 1});
+      for (const std::string& one : split_objectives(text))
+        if (one != "none") make_objective(one, {.embedding_width = 1, .token_width = 1});
       return std::string();
     } catch (const Error& e) {
       // A list of objectives takes every word that follows it.

@@ -91,11 +91,12 @@ CLI::Validator assignment(const char* shape);
 // From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
 const std::atomic<bool>& stop_on_interrupt();
 
-// What --objectives says: "none" alone means the embedding and nothing else.
-std::vector<std::string> objective_list(const std::vector<std::string>& given);
+// What the words of --objectives say, one specification each or several with commas: "none" alone
+// means the embedding and nothing else.
+std::vector<std::string> objective_list(const std::vector<std::string>& words);
 
-// A specification of --objectives, or none; the names and parameters are checked.
-CLI::Validator objective_specification();
+// A word of --objectives; the names and parameters in it are checked.
+CLI::Validator objective_word();
 
 // The parameters of all objectives with their values, as the end of a help text.
 std::string objective_parameters();

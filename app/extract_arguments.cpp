@@ -22,7 +22,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
           "--objectives", objectives,
           "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")
       ->capture_default_str()
-      ->check(objective_specification());
+      ->check(objective_word());
   verb.add_option("--preset", preset, "native: what is right; paper, lib: what the references do")
       ->capture_default_str()
       ->check(CLI::IsMember({"native", "paper", "lib"}));
