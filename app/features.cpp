@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "fungi/feature/feature_rows.h"
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 
 namespace fungi::app {
 
