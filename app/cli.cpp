@@ -280,12 +280,8 @@ void VotersOption::add_to(CLI::App& verb) {
           ->type_name(kCount);
 }
 
-size_t VotersOption::among(size_t training_rows) const {
-  if (k <= training_rows || training_rows == 0 || option->count() > 0) return k;
-  say("note: {} training rows are fewer than the usual {} neighbours: all of them vote; -k says "
-      "otherwise\n",
-      training_rows, k);
-  return training_rows;
+std::optional<size_t> VotersOption::asked() const {
+  return option->count() > 0 ? std::optional(k) : std::nullopt;
 }
 
 bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/base/scratch_matrix.h"
 
 namespace fungi::app {
 
@@ -44,6 +45,7 @@ struct MemoryOption {
   size_t bytes = 0;  // 0 = default_memory_limit()
 
   CLI::Option* add_to(CLI::App& verb);
+  size_t limit() const { return bytes ? bytes : default_memory_limit(); }
 };
 
 // --set
@@ -107,14 +109,13 @@ CLI::Validator metric_name();
 // The type of options that are at least 1: main() checks all that are whole numbers.
 inline constexpr const char* kCount = "COUNT";
 
-// -k of verbs whose neighbours vote: the default gives way to fewer training rows, with a note; a
-// number that was given does not.
+// -k of verbs whose neighbours vote.
 struct VotersOption {
   size_t k = 20;
   const CLI::Option* option = nullptr;
 
   void add_to(CLI::App& verb);
-  size_t among(size_t training_rows) const;
+  std::optional<size_t> asked() const;  // nothing: the library chooses
 };
 
 bool is_terminal(int descriptor);

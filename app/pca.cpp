@@ -9,6 +9,7 @@
 #include "app/features.h"
 #include "fungi/feature/reduction.h"
 #include "fungi/retrieve/feature_index.h"
+#include "fungi/retrieve/outside.h"
 #include "fungi/store/files.h"
 
 namespace fungi::app {
