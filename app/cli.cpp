@@ -201,9 +201,14 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
 BackboneOptions ModelOptions::backbone() const {
   BackboneOptions o;
   o.layer = layer;
-  if (precision != "auto") o.precision = parse_precision(precision);
+  o.precision = stated_precision();
   o.stated_facts = facts.read();
   return o;
+}
+
+std::optional<Precision> ModelOptions::stated_precision() const {
+  if (precision == "auto") return {};
+  return parse_precision(precision);
 }
 
 std::vector<std::string> objective_list(const std::vector<std::string>& words) {

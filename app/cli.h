@@ -64,6 +64,7 @@ struct ModelOptions {
 
   CLI::Option* add_to(CLI::App& verb, const char* description);  // both of -m
   BackboneOptions backbone() const;
+  std::optional<Precision> stated_precision() const;  // none: auto
 };
 
 // What a user's own projection is called in the file of --given.

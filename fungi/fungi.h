@@ -20,6 +20,7 @@
 #include "fungi/evaluate/protocol.h"
 #include "fungi/evaluate/retrieval.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/feature/follow.h"
 #include "fungi/feature/project_store.h"
 #include "fungi/feature/reduction.h"
 #include "fungi/feature/reopen.h"
