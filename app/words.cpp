@@ -12,10 +12,12 @@ namespace {
 // tools/check_words.py looks after this table: a word that the library uses has to stand here.
 const std::map<std::string_view, std::string_view> kWords{
     {"all_combinations", "--all-combinations"},
+    {"apply", "--apply"},
     {"features", "--features"},
     {"k", "-k"},
     {"lambda", "--lambda"},
     {"like", "--like"},
+    {"pca", "'fungi pca'"},
     {"sampling", "--sampling"},
     {"truth", "--truth"},
 };

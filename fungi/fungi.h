@@ -32,6 +32,7 @@
 #include "fungi/report/report.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/retrieve/gradient_search.h"
+#include "fungi/retrieve/pca_folder.h"
 #include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
 #include "fungi/store/export.h"
