@@ -10,6 +10,7 @@
 
 #include "app/features.h"
 #include "fungi/feature/settings.h"
+#include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
 namespace {
