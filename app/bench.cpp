@@ -126,7 +126,9 @@ int run(const Arguments& args) {
   const std::vector<std::string> objectives = objective_list(args.objectives);
   const bool backward = !objectives.empty();
   const bool features = whole_features(objectives);
-  const BackboneOptions options = backbone_for(objectives, Preset::native, args.model.backbone());
+  ExtractorOptions looks;
+  looks.objectives = objectives;
+  const BackboneOptions options = backbone_for(looks, args.model.backbone());
   Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
   std::error_code ignored;  // then it is the name of an architecture, or none

@@ -51,14 +51,16 @@ void prepare(Objective& objective, const Backbone& backbone, Pool& pool) {
 BenchRate bench_features(const Backbone& backbone, const std::vector<std::string>& objectives,
                          double seconds, Pool& pool) {
   using Clock = std::chrono::steady_clock;
-  Extractor extractor(backbone, {.objectives = {}}, pool);
+  ExtractorOptions options;
+  options.objectives.clear();
   const Architecture& a = backbone.architecture();
   for (const std::string& specification : objectives) {
     auto objective =
         make_objective(specification, {a.embedding_width, a.width, 42, Preset::native});
     prepare(*objective, backbone, pool);
-    extractor.add(std::move(objective));
+    options.own.push_back(std::move(objective));
   }
+  Extractor extractor(backbone, std::move(options), pool);
   BenchRate rate;
   rate.views = extractor.views_per_sample();
   const RandomPictures pictures(pool.threads() * std::max<size_t>(1, 16 / rate.views));

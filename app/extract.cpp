@@ -153,16 +153,19 @@ void print_failures(const Outcome& o) {
 
 int run(ExtractArguments& a) {
   const auto start = std::chrono::steady_clock::now();
-  const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
   Pool pool(a.model.threads.count());
   ExtractorOptions settings = std::move(a.settings.extractor);
   settings.projection_matrix = a.projection.read_matrix(a.given);
   settings.given = read_given(a.given);
-  BackboneOptions options = backbone_for(settings.objectives, settings.preset, a.settings.backbone);
+  BackboneOptions options = a.settings.backbone;
   const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
   follow_precision(options, followed ? &*followed : nullptr, own ? &*own : nullptr);
-  const Backbone backbone = Backbone::open(a.settings.model, options, pool);
-  Extractor extractor(backbone, std::move(settings), pool);
+  Extractor extractor =
+      Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
+  const auto dataset =
+      open_dataset(a.data, {.kind = parse_dataset_kind(a.kind),
+                            .samples = sample_kind(extractor.backbone().architecture()),
+                            .split = a.split});
   StoreSpec spec = extractor.spec();
   spec.type = a.settings.type;
   StoreOptions store_options{

@@ -92,8 +92,9 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           o.stated_facts = facts.facts;
           if (a.run.preset == Preset::paper)
             o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
-          backbone.emplace(Backbone::open(
-              path, backbone_for(objectives_of(table), a.run.preset, std::move(o)), pool));
+          ExtractorOptions looks;
+          looks.objectives = objectives_of(table), looks.preset = a.run.preset;
+          backbone.emplace(Backbone::open(path, backbone_for(looks, std::move(o)), pool));
           if (const Architecture& found_one = backbone->architecture();
               found_one.width != facts.width || found_one.patch_h != facts.patch)
             findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}",

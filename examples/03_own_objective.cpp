@@ -32,11 +32,10 @@ int main(int argc, char** argv) try {
     const std::string fact = argv[i];
     options.stated_facts[fact.substr(0, fact.find('='))] = fact.substr(fact.find('=') + 1);
   }
-  const auto backbone = fungi::Backbone::open(argv[1], options, pool);
   fungi::ExtractorOptions extract;
   extract.objectives = {"kl"};
-  fungi::Extractor extractor(backbone, std::move(extract), pool);
-  extractor.add(std::make_unique<Longer>());
+  extract.own.push_back(std::make_unique<Longer>());
+  auto extractor = fungi::Extractor::open(argv[1], std::move(extract), pool, std::move(options));
   const auto data = fungi::open_dataset(argv[2]);
   const size_t first[] = {0};
   const auto rows = extractor.extract(*data, first);

@@ -19,12 +19,10 @@ int main(int argc, char** argv) try {
   }
   fungi::ExtractorOptions extract;
   extract.objectives = {"kl", "simclr:negatives=16"};
-  options = fungi::backbone_for(extract.objectives, extract.preset, options);
-  const auto backbone = fungi::Backbone::open(argv[1], options, pool);
   const std::filesystem::path output = argv[4];
   std::filesystem::create_directories(output);
   const auto train = fungi::open_dataset(argv[2]), test = fungi::open_dataset(argv[3]);
-  fungi::Extractor extractor(backbone, std::move(extract), pool);
+  auto extractor = fungi::Extractor::open(argv[1], std::move(extract), pool, std::move(options));
 
   fungi::StoreWriter train_writer(output / "train", extractor.spec());
   fungi::extract_to_store(extractor, *train, train_writer);

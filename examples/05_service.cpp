@@ -13,9 +13,7 @@ void make_store(const char* model, const char* pictures, const char* store,
                 fungi::BackboneOptions options, fungi::Pool& pool) {
   fungi::ExtractorOptions extract;
   extract.objectives = {"kl", "dino"};
-  options = fungi::backbone_for(extract.objectives, extract.preset, options);
-  const auto backbone = fungi::Backbone::open(model, options, pool);
-  fungi::Extractor extractor(backbone, std::move(extract), pool);
+  auto extractor = fungi::Extractor::open(model, std::move(extract), pool, std::move(options));
   fungi::StoreWriter writer(store, extractor.spec());
   fungi::extract_to_store(extractor, *fungi::open_dataset(pictures), writer);
 }

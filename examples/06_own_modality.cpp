@@ -13,11 +13,11 @@ class Tables : public fungi::Dataset {
  public:
   Tables(size_t count, size_t width) {
     for (size_t i = 0; i < count; ++i) {
-      auto table = std::make_shared<fungi::Matrix<float>>(2 + i % 3, width);
+      const auto table = std::make_shared<fungi::Matrix<float>>(2 + i % 3, width);
       for (size_t r = 0; r < table->rows(); ++r)
         for (size_t c = 0; c < width; ++c)
           (*table)(r, c) = (i % 2 ? 0.5f : -0.5f) + 0.1f * float((i * 31 + r * 17 + c * 7) % 13);
-      tables_.push_back(std::move(table));
+      tables_.push_back(table);
       ids_.push_back(std::to_string(i)), labels_.push_back(int(i % 2));
     }
     finish(fungi::DatasetKind::flat, "tables");
@@ -54,24 +54,25 @@ class TableModality : public fungi::Modality {
   std::unique_ptr<fungi::ViewMaker> maker(const fungi::ViewPlan&) const override {
     return std::make_unique<TableViews>();
   }
+  fungi::InputSettings settings(const fungi::DecodeOptions&) const override {
+    return fungi::OwnSettings{{{"name", "table"}}};
+  }
 };
 
 int main(int argc, char** argv) try {
   if (argc < 2) return std::fprintf(stderr, "usage: 06_own_modality MODEL\n"), 2;
   fungi::Pool pool;
-  const auto backbone = fungi::Backbone::open(argv[1], {}, pool);
-  const Tables tables(24, backbone.architecture().width);
   fungi::ExtractorOptions options;
   options.objectives = {"kl"};
   options.modality = std::make_shared<TableModality>();
-  fungi::Extractor extractor(backbone, std::move(options), pool);
+  auto extractor = fungi::Extractor::open(argv[1], std::move(options), pool);
+  const Tables tables(24, extractor.backbone().architecture().width);
   const auto rows = fungi::extract_to_memory(extractor, tables);
   const auto nearest = fungi::knn(rows.features, rows.features, 2, pool);
   size_t right = 0;
   for (size_t i = 0; i < rows.ids.size(); ++i)  // the first neighbour is the table itself
     right += rows.labels[i] == rows.labels[nearest.index(i, 1)];
-  std::printf("%zu tables, %zu numbers each, %zu with a neighbour of their class\n",
-              rows.ids.size(), rows.features.cols(), right);
+  std::printf("%zu of %zu tables have a neighbour of their class\n", right, rows.ids.size());
 } catch (const fungi::Error& e) {
   return std::fprintf(stderr, "%s\n", e.what()), 1;
 }

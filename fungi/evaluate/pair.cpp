@@ -2,6 +2,7 @@
 #include "fungi/evaluate/pair.h"
 
 #include "fungi/evaluate/labels.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
 
 namespace fungi {

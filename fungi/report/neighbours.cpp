@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "fungi/base/error.h"
-#include "fungi/feature/settings.h"
+#include "fungi/feature/modality.h"
 #include "fungi/report/html.h"
 #include "fungi/report/thumbnail.h"
 

@@ -160,9 +160,9 @@ TEST_F(Fit, AStateBelongsToTheLongestName) {
   for (const bool longer_first : {false, true}) {
     ExtractorOptions o;
     o.objectives = {};
+    o.own.push_back(std::make_unique<Own>(longer_first ? "own-more" : "own"));
+    o.own.push_back(std::make_unique<Own>(longer_first ? "own" : "own-more"));
     Extractor extractor(backbone, std::move(o), pool);
-    extractor.add(std::make_unique<Own>(longer_first ? "own-more" : "own"));
-    extractor.add(std::make_unique<Own>(longer_first ? "own" : "own-more"));
     extractor.restore(extractor.state());
   }
 }

@@ -46,8 +46,8 @@ class Seed : public ::testing::Test {
     o.seed = seed;
     o.projection_seed = projection_seed;
     o.projection_rows = 20;
+    if (objective.empty()) o.own.push_back(std::make_unique<Hidden>());
     Extractor extractor(backbone_, std::move(o), pool_);
-    if (objective.empty()) extractor.add(std::make_unique<Hidden>());
     extractor.fit(Pictures(pictures));
     StoreRows rows = extractor.extract(Pictures(pictures), range(pictures));
     return {std::move(rows.blocks.at(1)), extractor.state()};

@@ -77,7 +77,7 @@ TEST(Extractor, TheSeedDecidesAboutAllButTheEmbedding) {
     o.seed = 1 + run;
     const Backbone backbone = Backbone::assemble(
         tiny(), RandomTensors(1),
-        backbone_for(o.objectives, o.preset, {.precision = Precision::f32}), pool);
+        backbone_for(o, {.precision = Precision::f32}), pool);
     Extractor extractor(backbone, std::move(o), pool);
     extractor.fit(data);
     states[run] = extractor.state();
@@ -143,7 +143,7 @@ TEST(Extractor, Ibot) {
   o.objectives = {"ibot:width=16,local_crops=1"};
   const Backbone backbone =
       Backbone::assemble(tiny(), RandomTensors(1),
-                         backbone_for(o.objectives, o.preset, {.precision = Precision::f32}), pool);
+                         backbone_for(o, {.precision = Precision::f32}), pool);
   Extractor extractor(backbone, std::move(o), pool);
   const StoreRows rows = extractor.extract(data, range(3));
   EXPECT_TRUE(rows.failures.empty());
@@ -259,8 +259,8 @@ TEST(Extractor, AFailureSaysAtWhichStage) {
       Extractor(backbone, std::move(embedding_only), pool).extract(Pictures(6), range(6));
   ExtractorOptions o;
   o.objectives = {"kl"};
+  o.own.push_back(std::make_unique<Picky>(known.blocks[0](4, 0)));
   Extractor extractor(backbone, std::move(o), pool);
-  extractor.add(std::make_unique<Picky>(known.blocks[0](4, 0)));
   const StoreRows rows = extractor.extract(Trouble(), range(6));
   std::string stages;
   for (const StoreFailure& f : rows.failures) stages += std::to_string(f.position) + f.stage + " ";
@@ -330,10 +330,16 @@ TEST(Extractor, ShardsHoldFewerSamplesOfManyViewsOrWideRows) {
 }
 
 TEST(Extractor, WhatObjectivesWantOfABackbone) {
-  const BackboneOptions none = backbone_for({}, Preset::native),
-                        kl = backbone_for({"kl", "dino:width=8"}, Preset::lib),
-                        ibot = backbone_for({"kl", "ibot_b:width=8"}, Preset::paper,
-                                            {.layer = "blocks.0.mlp.fc1"});
+  const auto wanted = [](std::vector<std::string> objectives, Preset preset,
+                         BackboneOptions options = {}) {
+    ExtractorOptions o;
+    o.objectives = std::move(objectives), o.preset = preset;
+    return backbone_for(o, std::move(options));
+  };
+  const BackboneOptions none = wanted({}, Preset::native),
+                        kl = wanted({"kl", "dino:width=8"}, Preset::lib),
+                        ibot = wanted({"kl", "ibot_b:width=8"}, Preset::paper,
+                                      {.layer = "blocks.0.mlp.fc1"});
   EXPECT_EQ(none.layer, "none");
   EXPECT_EQ(kl.layer, BackboneOptions().layer);
   EXPECT_FALSE(kl.tokens);
@@ -341,7 +347,7 @@ TEST(Extractor, WhatObjectivesWantOfABackbone) {
   EXPECT_EQ(ibot.layer, "blocks.0.mlp.fc1");
   EXPECT_TRUE(ibot.tokens);
   EXPECT_TRUE(ibot.mha_input_as_activation);
-  EXPECT_THROW(backbone_for({"klein"}, Preset::native), Error);
+  EXPECT_THROW(wanted({"klein"}, Preset::native), Error);
 }
 
 TEST(Extractor, PaperPresetOnTorchvisionNeedsItsActivation) {

@@ -112,8 +112,8 @@ TEST(IbotGradient, OfTwoSamplesWithAndWithoutAMaskToken) {
     options.objectives = {};
     options.projection = ProjectionKind::none;
     const uint64_t seed = options.seed;
+    options.own.push_back(std::make_unique<Ibot>(parameters, Model::d, Model::d, 3));
     Extractor extractor(backbone, std::move(options), pool);
-    extractor.add(std::make_unique<Ibot>(parameters, Model::d, Model::d, 3));
     const StoreRows rows = extractor.extract(pictures, test::range(2));
     ASSERT_TRUE(rows.failures.empty());
     ASSERT_EQ(rows.blocks.size(), 2u);

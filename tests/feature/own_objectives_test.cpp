@@ -48,8 +48,8 @@ TEST(OwnObjectives, AnObjectiveMayAskForTheSameViewTwice) {
       o.objectives = {};
       o.projection = ProjectionKind::none;
       o.keep_factors = backbone.can_record();
+      o.own.push_back(std::make_unique<Twice>(first, second));
       Extractor extractor(backbone, std::move(o), pool);
-      extractor.add(std::make_unique<Twice>(first, second));
       return std::move(extractor.extract(Pictures(1), range(1)).blocks);
     };
     const auto first = gradient(true, false), second = gradient(false, true),
@@ -88,12 +88,12 @@ TEST(OwnObjectives, NamesThatBeginAlikeKeepTheirState) {
   };
   ExtractorOptions o;
   o.objectives = {"kl"};
+  o.own.push_back(std::make_unique<Own>());
   Extractor extractor(backbone, std::move(o), pool);
-  extractor.add(std::make_unique<Own>());
   EXPECT_NO_THROW(extractor.restore(extractor.state()));
 }
 
-TEST(OwnObjectives, ARefusedObjectiveChangesNothing) {
+TEST(OwnObjectives, ViewsThatCannotBeAreRefused) {
   Pool pool(2);
   const Backbone backbone = tiny_backbone(pool);
   class Impossible final : public Twice {
@@ -105,13 +105,8 @@ TEST(OwnObjectives, ARefusedObjectiveChangesNothing) {
   };
   ExtractorOptions o;
   o.objectives = {"kl"};
-  Extractor extractor(backbone, std::move(o), pool);
-  const StoreRows before = extractor.extract(Pictures(4), range(4));
-  EXPECT_THROW(extractor.add(std::make_unique<Impossible>()), Error);
-  const StoreRows after = extractor.extract(Pictures(4), range(4));
-  EXPECT_EQ(extractor.views_per_sample(), 1u);
-  ASSERT_EQ(after.blocks.size(), 2u);
-  EXPECT_TRUE(same(before.blocks[1], after.blocks[1]));
+  o.own.push_back(std::make_unique<Impossible>());
+  EXPECT_ERROR("perfect square", Extractor(backbone, std::move(o), pool));
 }
 
 TEST(OwnObjectives, ZeroGradientsAreNoted) {
@@ -124,9 +119,11 @@ TEST(OwnObjectives, ZeroGradientsAreNoted) {
   };
   ExtractorOptions o;
   o.objectives = {};
+  ExtractorOptions without_gradient;
+  without_gradient.own.push_back(std::make_unique<Twice>(false, false));
+  EXPECT_THROW(Extractor(backbone, std::move(without_gradient), pool), Error);
+  o.own.push_back(std::make_unique<Flat>());
   Extractor extractor(backbone, std::move(o), pool);
-  EXPECT_THROW(extractor.add(std::make_unique<Twice>(false, false)), Error) << "no gradient at all";
-  extractor.add(std::make_unique<Flat>());
   EXPECT_TRUE(extractor.notes().empty());
   extractor.extract(Pictures(3), range(3));
   ASSERT_EQ(extractor.notes().size(), 1u);
@@ -161,11 +158,11 @@ TEST(OwnObjectives, SupportIsNeverPassedOver) {
   for (const bool forgetful : {false, true}) {
     ExtractorOptions o;
     o.objectives = {};
-    Extractor extractor(backbone, std::move(o), pool);
     if (forgetful)
-      extractor.add(std::make_unique<Forgetful>());
+      o.own.push_back(std::make_unique<Forgetful>());
     else
-      extractor.add(std::make_unique<Supported>());
+      o.own.push_back(std::make_unique<Supported>());
+    Extractor extractor(backbone, std::move(o), pool);
     EXPECT_THROW(extractor.extract(Pictures(1), range(1)), Error) << "before fit()";
     EXPECT_TRUE(extractor.fit(Pictures(3)));
     if (forgetful)  // it never says that it is ready: an Error, not features of an empty support

@@ -50,9 +50,14 @@ struct OwnProgram : testing::Test {
   Backbone backbone = tiny_backbone(pool);
   Folder tmp;
   Extractor extractor{backbone, ExtractorOptions{.objectives = {"kl"}}, pool};
-
+  Extractor with(std::unique_ptr<Own> objective) {
+    ExtractorOptions o;
+    o.objectives = {"kl"};
+    o.own.push_back(std::move(objective));
+    return Extractor(backbone, std::move(o), pool);
+  }
   std::string refused(std::unique_ptr<Own> objective) {
-    return error_of([&] { extractor.add(std::move(objective)); });
+    return error_of([&] { with(std::move(objective)); });
   }
 };
 
@@ -61,16 +66,13 @@ TEST_F(OwnProgram, NamesOfObjectivesAreCheckedWhenTheyAreAdded) {
   for (const char* name : {"", "../x y", "x\xff", "7th", "a-1", "rows", "failed", "embedding",
                            "x_factors_a", "kl_factors_b", "kl"})
     EXPECT_NE(refused(std::make_unique<Own>(name)), "") << name;
-  EXPECT_EQ(extractor.blocks().size(), 2u);
-  EXPECT_EQ(refused(std::make_unique<Own>("own-loss_2")), "");
-  EXPECT_NO_THROW(StoreWriter(tmp / "s", extractor.spec()));
+  EXPECT_NO_THROW(StoreWriter(tmp / "s", with(std::make_unique<Own>("own-loss_2")).spec()));
 }
 
 TEST_F(OwnProgram, ParametersThatAreNoTextAreAnError) {
   auto objective = std::make_unique<Own>("own");
   objective->given = {{"file", "caf\xe9"}};
-  extractor.add(std::move(objective));
-  EXPECT_ERROR("use UTF-8", extractor.spec());
+  EXPECT_ERROR("use UTF-8", with(std::move(objective)).spec());
 }
 
 TEST_F(OwnProgram, SharesOfHiddenTokensLieBetweenZeroAndOne) {

@@ -16,20 +16,20 @@ using kernel::Activation;
 
 const std::vector<std::string> kObjectives{"kl"};
 
+ExtractorOptions options_of(Preset preset) {
+  ExtractorOptions o;
+  o.objectives = kObjectives, o.preset = preset;
+  return o;
+}
+
 Backbone open(const std::string& file, Preset preset, StatedFacts facts = {}) {
   static Pool pool(1);
   facts["heads"] = file.starts_with("timm_eva") ? "3" : "2";
   return Backbone::open(
       FUNGI_GOLDEN_DIR "/backbone/" + file,
-      backbone_for(kObjectives, preset,
+      backbone_for(options_of(preset),
                    {.precision = Precision::f32, .stated_facts = std::move(facts)}),
       pool);
-}
-
-ExtractorOptions options_of(Preset preset) {
-  ExtractorOptions o;
-  o.objectives = kObjectives, o.preset = preset;
-  return o;
 }
 
 TEST(PaperPreset, RunsClipWithGelu) {

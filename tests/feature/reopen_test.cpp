@@ -212,8 +212,8 @@ TEST(Reopen, ObjectivesOfOnesOwnAreGivenAgain) {
       ExtractorOptions options;
       options.objectives = beside_kl ? std::vector<std::string>{"kl"} : std::vector<std::string>{};
       options.projection_rows = 7;
+      options.own.push_back(std::make_unique<Apart>());
       Extractor extractor(backbone, std::move(options), pool);
-      extractor.add(std::make_unique<Apart>());
       StoreWriter writer(place, extractor.spec());
       ASSERT_TRUE(extract_to_store(extractor, pictures, writer).complete);
     }
@@ -255,8 +255,9 @@ TEST(Reopen, ObjectivesOfOnesOwnMayLookAtTokens) {
   settings.objectives.push_back({"apart", {}});
   write_settings(settings, record.manifest.spec);
   EXPECT_TRUE(backbone_options(record, own).tokens);
-  EXPECT_EQ(extractor_options(record, own).objectives.size(), 1u);
-  EXPECT_TRUE(extractor_options(record, own).given.empty()) << "restored after add()";
+  const ExtractorOptions reopened = extractor_options(record, std::move(own));
+  EXPECT_EQ(reopened.objectives.size(), 1u);
+  EXPECT_EQ(reopened.own.size(), 1u);
 }
 
 TEST(Reopen, AnotherMatrixIsToldByItsSum) {
