@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clustering step of DeepCluster (SPEC 2.5): k-means by dot product with centroids that are
-// plain means.
+// plain means. Internal to this room.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arrays of a navigable small-world graph, as built in memory by hnsw_build.cpp and as mapped
-// from a folder.
+// from a folder. Internal to this room.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each kind of index provides behind Index. A folder holds index.json (kind, metric, sizes)
-// and .npy arrays; rows in vectors.npy for every kind.
+// and .npy arrays; rows in vectors.npy for every kind. Internal to the library.
 #pragma once
 
 #include <filesystem>

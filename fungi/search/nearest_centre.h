@@ -6,6 +6,7 @@
 // The rows are prepared once. From the second time on, a row's distance to its old centre plus the
 // way that centre has gone bounds the distance to the nearest one, and the scan names only centres
 // within it; a row for which it names one centre has kept its own, and is not looked at.
+// Internal to this room.
 #pragma once
 
 #include <memory>
