@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "tests/support/folder.h"
@@ -16,10 +17,11 @@ struct Outcome {
   std::string out, err;
 };
 
-// `arguments` is a shell text; the program is the fungi of this build.
+// `arguments` is a shell text; the program is the fungi of this build, wherever `before` goes.
 inline Outcome run_fungi(const std::string& arguments, const std::string& before = "") {
   const TemporaryFolder folder;
-  const std::string command = before + " '" FUNGI_BINARY "' " + arguments + " >'" +
+  const std::string program = std::filesystem::absolute(FUNGI_BINARY).string();
+  const std::string command = before + " '" + program + "' " + arguments + " >'" +
                               (folder / "out").string() + "' 2>'" + (folder / "err").string() + "'";
   const int status = std::system(command.c_str());
   Outcome o;
