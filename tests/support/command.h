@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "tests/support/folder.h"
@@ -17,10 +16,10 @@ struct Outcome {
   std::string out, err;
 };
 
-// `arguments` is a shell text; the program is the fungi of this build, wherever `before` goes.
+// `arguments` is a shell text; the program is the fungi of this build.
 inline Outcome run_fungi(const std::string& arguments, const std::string& before = "") {
   const TemporaryFolder folder;
-  const std::string program = std::filesystem::absolute(FUNGI_BINARY).string();
+  const std::string program = std::filesystem::absolute(FUNGI_BINARY);  // `before` may go elsewhere
   const std::string command = before + " '" + program + "' " + arguments + " >'" +
                               (folder / "out").string() + "' 2>'" + (folder / "err").string() + "'";
   const int status = std::system(command.c_str());
