@@ -23,10 +23,12 @@
 #include <vector>
 
 #include "fungi/evaluate/softmax_regression.h"
+#include "fungi/pca/covariance.h"
 #include "fungi/pca/pca.h"
 #include "fungi/search/index.h"
 #include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
+#include "fungi/search/scan.h"
 
 namespace {
 

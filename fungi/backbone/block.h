@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One transformer block, before-norm or after-norm, forward and backward (SPEC 2.7). The attention
 // half lives in attention.cpp, the MLP half in mlp.cpp; both keep in BlockState what their own
-// backward needs.
+// backward needs. Internal to this room.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs to the first token stream: patches of an image or filter bank, or words. Constant prefix
-// tokens (class, distillation, registers) already carry their positions.
+// tokens (class, distillation, registers) already carry their positions. Internal to this room.
 #pragma once
 
 #include "fungi/backbone/block.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x Wᵀ + b with W packed for one kernel table, and its backward dx = dy W through the packed
-// transpose.
+// transpose. Internal to this room.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every *_names.cpp file uses to read a checkpoint: where its block tensors lie, what its
 // config.json says and what the user stated. Each dialect is one record: the tensors that it is
-// known by, and one function from names to facts and recipes.
+// known by, and one function from names to facts and recipes. Internal to this room.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Position tables: bringing a stored grid to another one the way each family does it
-// (SPEC 3.2-B, 3.2-D, 4), rotary angles, and T5's relative buckets.
+// (SPEC 3.2-B, 3.2-D, 4), rotary angles, and T5's relative buckets. Internal to this room.
 #pragma once
 
 #include <vector>

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fungi/base/error.h"
 #include "fungi/base/random.h"
 
 namespace fungi {
@@ -88,7 +89,14 @@ Tensors::Tensors(const Architecture& architecture, const TensorSource& source) :
 
 Matrix<float> Tensors::matrix(const std::string& name) const {
   const auto listed = listed_.find(name);
-  return listed == listed_.end() ? Matrix<float>() : source_.get(listed->second);
+  if (listed == listed_.end()) return {};
+  const CanonicalTensor& wanted = listed->second;
+  Matrix<float> found = source_.get(wanted);
+  if (found.rows() != wanted.rows || found.cols() != wanted.cols || found.stride() != wanted.cols)
+    fail(fmt::format("expected a compact matrix of {}x{}, found {}x{} with a stride of {}",
+                     wanted.rows, wanted.cols, found.rows(), found.cols(), found.stride()),
+         name, "a TensorSource gives every tensor in the shape it is asked for");
+  return found;
 }
 
 std::vector<float> Tensors::vector(const std::string& name) const {

@@ -26,7 +26,7 @@ std::vector<CanonicalTensor> canonical_tensors(const Architecture& architecture)
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
-  // Error when it is missing or has another number of elements. Called by several threads.
+  // Compact, in that shape; Error where it cannot be had. Called by several threads.
   virtual Matrix<float> get(const CanonicalTensor& tensor) const = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are either there and whole, or not there: written under another name, flushed, then
-// renamed into place.
+// renamed into place. Internal to the library.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON that a stranger wrote. Not for public headers.
+// JSON that a stranger wrote. Internal to the library.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to the library.
+// What the standard library leaves out about text. Internal to the library.
 #pragma once
 
 #include <string>

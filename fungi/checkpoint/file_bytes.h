@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of one file, mapped read-only. Every reader of this room starts here. Const and safe to
 // share. A file must not be cut short by somebody else while it is mapped; writers that rename into
-// place never do that.
+// place never do that. Internal to the library.
 #pragma once
 
 #include <cstddef>

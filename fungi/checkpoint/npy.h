@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy and .npz, the format of the feature store and of plain arrays from numpy: mapped or loaded,
 // and written. Reading: little-endian floats, integers and bools, C and Fortran order. Opened files
-// are const, safe to share.
+// are const, safe to share. Internal to the library.
 #pragma once
 
 #include <cstddef>

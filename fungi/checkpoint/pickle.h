@@ -2,7 +2,7 @@
 // A pickle read as data. The machine knows the opcodes of protocols 0 to 5 and a short list of
 // globals (pickle_globals.cpp); it imports nothing, calls nothing, and refuses every other global
 // by name. Values live in one table and refer to each other by number, so hostile nesting costs no
-// stack.
+// stack. Internal to the library.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What both layouts of torch.save share: a pickle whose nested dicts are flattened into named
 // tensors, and tensors that are strided windows on storages. The layouts (pytorch_zip.cpp,
-// pytorch_legacy.cpp) supply the storages' bytes.
+// pytorch_legacy.cpp) supply the storages' bytes. Internal to this room.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHA-256 (FIPS 180-4), the name by which a manifest and the model hubs know a file. Uses the
-// processor's SHA instructions where it has them.
+// processor's SHA instructions where it has them. Internal to the library.
 #pragma once
 
 #include <array>

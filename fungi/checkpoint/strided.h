@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor as torch and numpy see it: offset, shape and strides over a run of elements. Bounds are
 // checked once, before anything is read; then the elements are gathered into row-major f32.
+// Internal to this room.
 #pragma once
 
 #include <cstddef>

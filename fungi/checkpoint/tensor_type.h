@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types of files: which of them are floats, how they become f32, and sizes computed without
-// overflow; limits and hints. Used by every reader of this room.
+// overflow; limits and hints. Used by every reader of this room. Internal to the library.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entries of a zip archive (.pth, .npz), through libzip, with limits that a zip bomb cannot
 // pass. Stored and deflated entries only. Const and safe to share: libzip itself is not, so one
-// lock guards it.
+// lock guards it. Internal to this room.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The assignment of rows to columns of largest total value (Kuhn, Munkres), exact, O(n³), any
-// rectangle.
+// rectangle. Internal to this room.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // L-BFGS for smooth convex functions in f64, with a diagonal scaling of the variables. The caller
 // says when it is good enough; where function values no longer resolve a step, slopes decide (the
-// "approximate Wolfe" test).
+// "approximate Wolfe" test). Internal to this room.
 #pragma once
 
 #include <cstddef>

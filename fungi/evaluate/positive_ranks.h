@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the relevant rows of a query stand in the exact order (search::Best), without ordering the
 // rest: every row is counted between two of them, and what may not count is taken away.
+// Internal to this room.
 #pragma once
 
 #include <functional>

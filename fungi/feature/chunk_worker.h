@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread's share of an extraction: decoded samples → views → embeddings → losses → factors of
 // the layer's gradient. Views go through the backbone a few at a time, across requests and samples;
-// nothing of size outputs × inputs is ever formed here.
+// nothing of size outputs × inputs is ever formed here. Internal to this room.
 #pragma once
 
 #include <memory>

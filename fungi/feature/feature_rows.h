@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a store made ready for search and evaluation: the chosen blocks, each of length 1, side
 // by side (SPEC 1.6), and shrunk by a PCA where one is wanted (SPEC 1.7). They stream through a
-// buffer of some megabytes, so a store may be larger than memory.
+// buffer of some megabytes, so a store may be larger than memory. Internal to the library.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FUNGI_CLONES before a function compiles its plain loops twice, for the x86-64 baseline and for
 // AVX2; the loader picks. AVX2 alone brings no fused multiply-add, so both copies give the same
-// bits, in float code too.
+// bits, in float code too. Internal to this room.
 #pragma once
 
 #include <cstddef>  // tells whether this is glibc, whose loader can choose

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What image.cpp and the three decoders (jpeg.cpp, png.cpp, webp.cpp) say to each other; nobody
-// else includes it.
+// else includes it. Internal to this room.
 #pragma once
 
 #include <cstdint>

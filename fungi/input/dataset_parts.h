@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the openers of the data set kinds share; only dataset*.cpp include it.
+// Internal to this room.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw pixels in fixed-size records, the common ground of CIFAR and IDX files; only dataset_*.cpp
-// include it.
+// include it. Internal to this room.
 #pragma once
 
 #include <cstdint>

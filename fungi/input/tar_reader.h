@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One tar archive from its beginning to its end, through libarchive. Only the files of tar data
-// sets include it.
+// sets include it. Internal to this room.
 #pragma once
 
 #include <archive.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One tar archive of a data set: what its names mean, and the bytes of its members. Only the files
-// of tar data sets include it.
+// of tar data sets include it. Internal to this room.
 #pragma once
 
 #include <list>

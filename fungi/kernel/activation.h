@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations and their derivatives: gelu(x) = x·Φ(x) exactly (erf), its tanh approximation,
-// x·σ(1.702 x), x·σ(x), relu.
+// x·σ(1.702 x), x·σ(x), relu. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/elementary.h"

@@ -2,7 +2,7 @@
 // Attention of one sample on registers: per head, keys and values become panels; a block of queries
 // gives its logits, softmax in f32 and the weighted sum while everything stays in L2. Weights are
 // e^(logit - max), rounded to elements, and the sum over values is divided by the f32 sum of
-// exactly those weights.
+// exactly those weights. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/attention_weights.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of attention, in f32 for every table. Per head and block of queries, with P the
-// softmax recomputed:
+// The gradient of attention, in f32 for every table. Internal to this room. Per head and block of
+// queries, with P the softmax recomputed:
 //   dV += Pᵀ dO;  dP = dO Vᵀ;  dS = P ∘ (dP - rowsum(P ∘ dP));  dQ = scale · dS K;  dK += scale ·
 //   dSᵀ Q
 #pragma once

@@ -2,7 +2,7 @@
 // Attention on AMX tiles, in the same steps as attention.h: per head, keys and values become panels
 // of pairs; a block of 32 queries gives its logits (tiles), softmax (registers; weights rounded to
 // bf16) and weighted sum (tiles). While one block is in its softmax, the tile unit computes the
-// logits of the next block and the weighted sum of the one before.
+// logits of the next block and the weighted sum of the one before. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/attention_backward.h"

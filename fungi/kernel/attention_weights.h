@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The softmax of attention: logits become weights e^(logit - largest), kept as elements for the
-// second product, and one over the f32 sum of exactly those weights.
+// second product, and one over the f32 sum of exactly those weights. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/micro_kernel.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finite floats to bfloat16 and back, one at a time: to nearest, ties to even.
+// Internal to the library.
 #pragma once
 
 #include <bit>

@@ -2,6 +2,7 @@
 // Everything that an instruction-set file is made of. The file defines FUNGI_VECTOR_BYTES,
 // FUNGI_TILE_ROWS and FUNGI_TILE_DEPTH (and FUNGI_PAIRS where the processor multiplies pairs of
 // bf16), includes this, and exports tables built by table_of(). All the rest has internal linkage.
+// Internal to this room.
 #pragma once
 
 #include "fungi/kernel/attention_backward.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The AMX table: the bf16 table of body.h with GEMM, attention and the ceiling on tiles.
+// Internal to this room.
 #pragma once
 
 #include "fungi/kernel/attention_tiles.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp, the normal distribution and the logistic function on registers, by polynomials fitted for
 // these files (weighted minimax). exp is within 2 ulps wherever it is a normal number.
+// Internal to this room.
 #pragma once
 
 #include "fungi/kernel/vector.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fused end of a GEMM: a block of finished sums in cache goes through bias, activation, scale
 // and residual to the outputs, in the order that table.h says. One code for whole and partial
-// registers.
+// registers. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/activation.h"

@@ -3,7 +3,7 @@
 // (as floats, or as pairs of bf16) to stay in L2; each panel block (kDepth x kPanel) stays in L1
 // while all rows pass; the sums of a few panels stay in L1 until the epilogue takes them. No size
 // here depends on where a row stands, and k is always summed in the same blocks. From packing on, k
-// is counted in steps of the micro-kernel.
+// is counted in steps of the micro-kernel. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/epilogue.h"

@@ -4,7 +4,7 @@
 // panels at a time, so that the next ones come from memory while several blocks use these. A long k
 // is cut into slices, whose part of A stays in L1 while the panels of the group pass.
 // The epilogue of a block runs between the steps of the next block: vector and tile units work side
-// by side, and the sums have left the store buffer by then.
+// by side, and the sums have left the store buffer by then. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/epilogue.h"

@@ -7,7 +7,7 @@
 //                       low and high halves of one word, so that widening is one shift and one
 //                       mask;
 //   bf16, FUNGI_PAIRS   two neighbouring k in one word, for processors that multiply pairs of bf16
-//                       and add both products to an f32 sum (AVX512_BF16).
+//                       and add both products to an f32 sum (AVX512_BF16). Internal to this room.
 #pragma once
 
 #include "fungi/kernel/vector.h"

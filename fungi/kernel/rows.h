@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row-wise kernels: norms and their gradient, softmax, conversion between floats and elements, dot
 // product. Sums run in kLanes partial sums of fixed order; statistics take two passes (mean, then
-// centred squares).
+// centred squares). Internal to this room.
 #pragma once
 
 #include "fungi/kernel/elementary.h"

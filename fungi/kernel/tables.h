@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables that the instruction-set files export; only kernel.cpp chooses between them.
+// Internal to this room.
 #pragma once
 
 #include "fungi/kernel/table.h"

@@ -6,7 +6,7 @@
 // Inline assembly rather than intrinsics: GCC 12's intrinsics hide from the compiler which memory
 // is read, so stores into the configuration (or into a buffer about to be loaded) may be dropped.
 // Here the configuration is an operand, tile_store clobbers memory, and whoever fills a buffer for
-// tile_load calls written() first.
+// tile_load calls written() first. Internal to this room.
 #pragma once
 
 #include "fungi/kernel/vector.h"

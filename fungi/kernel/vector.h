@@ -5,7 +5,7 @@
 //
 // Multiply-adds are explicit (fma) and the files are compiled without contraction, so that a
 // function gives the same bits wherever the compiler inlines it. Row tails go through the same
-// full-width arithmetic on padded registers.
+// full-width arithmetic on padded registers. Internal to this room.
 #pragma once
 
 #include <immintrin.h>

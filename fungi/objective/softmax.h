@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and log-sum-exp in f64 for the losses whose rows are short enough to afford it.
+// Internal to this room.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Means and products of columns over a stream of rows, for PCA and CKA. Products are f32 sums (on
 // tiles: of four bf16 products of the split number) over blocks of a fixed number of rows; blocks
 // are added in f64. However the rows arrive and however many threads help, the blocks are the same,
-// and so are the bytes of the result.
+// and so are the bytes of the result. Internal to the library.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of CovarianceKernel with vector extensions; included by covariance_<isa>.cpp inside an
 // anonymous namespace, which defines kLanes (floats per register) and kRows (rows of a product
-// whose sums, three registers each, stay in registers) first.
+// whose sums, three registers each, stay in registers) first. Internal to this room.
 
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double)), aligned(8), may_alias));

@@ -2,6 +2,7 @@
 // The f32 inner loops of the products of columns, one table per instruction set. noexcept, no
 // checks, no state. A panel is a block's rows of `columns` neighbouring columns, one row after the
 // other: both factors of xᵀ y lie like that, and nothing needs to be transposed.
+// Internal to this room.
 #pragma once
 
 #include <cstddef>

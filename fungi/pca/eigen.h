@@ -2,7 +2,7 @@
 // The largest eigenvalues of a symmetric matrix and their vectors, in f64. The heavy part
 // (reduction to a band, then to three diagonals, and the way back) is our own: parallel with a
 // fixed partition, hence the same bytes for any thread count. The tridiagonal problem itself goes
-// to LAPACK (dstemr), a part of the spectrum at a time.
+// to LAPACK (dstemr), a part of the spectrum at a time. Internal to the library.
 #pragma once
 
 #include <cstddef>

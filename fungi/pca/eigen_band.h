@@ -2,7 +2,7 @@
 // The first stage of the eigen-solver: A = Q B Qᵀ with B zero outside a band. kBand columns at a
 // time are brought to the band by reflections whose product I − Vᵀ T V touches the rest of the
 // matrix only as A − Vᵀ W − Wᵀ V: all heavy work is products of matrices, which do not wait for
-// memory as a reduction to three diagonals at once would.
+// memory as a reduction to three diagonals at once would. Internal to this room.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of EigenKernel with vector extensions; included by eigen_<isa>.cpp inside an anonymous
 // namespace, which defines kLanes (doubles per register) and kTileRows (rows of a product whose
-// sums, three registers each, stay in registers) first.
+// sums, three registers each, stay in registers) first. Internal to this room.
 
 typedef double Vector __attribute__((vector_size(kLanes * sizeof(double)), aligned(8), may_alias));
 

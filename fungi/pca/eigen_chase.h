@@ -2,7 +2,7 @@
 // The second stage of the eigen-solver: a band B = Q T Qᵀ becomes three diagonals T. Sweep s brings
 // column s to its place by one reflection of kBand rows, which fills a block below the band; the
 // first column of that block is reflected in turn, and so on down to the last row. What remains of
-// the blocks is met by the next sweep, shifted by one.
+// the blocks is met by the next sweep, shifted by one. Internal to this room.
 #pragma once
 
 #include <vector>

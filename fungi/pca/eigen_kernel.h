@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The f64 inner loops of the eigen-solver, one table per instruction set. noexcept, no checks, no
-// state.
+// state. Internal to the library.
 #pragma once
 
 #include <cstddef>

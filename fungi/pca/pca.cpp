@@ -10,6 +10,7 @@
 #include "fungi/base/error.h"
 #include "fungi/checkpoint/npy.h"
 #include "fungi/kernel/kernel.h"
+#include "fungi/pca/covariance.h"
 #include "fungi/pca/eigen.h"
 #include "fungi/pca/eigen_kernel.h"
 
@@ -36,24 +37,27 @@ double rounding_of_f64(size_t width) { return double(width) * 0x1p-52; }
 
 }  // namespace
 
-PcaFit::PcaFit(size_t width) : width_(width), covariance_(width) {}
+PcaFit::PcaFit(size_t width) : width_(width), covariance_(std::make_unique<Covariance>(width)) {}
+PcaFit::~PcaFit() = default;
+
+size_t PcaFit::rows() const { return kept_count_ + covariance_->rows(); }
 
 void PcaFit::add(View<const float> rows, Pool& pool) {
   if (rows.cols != width_)
     fail(fmt::format("expected rows of width {}, found {}", width_, rows.cols), "features",
          "use the same model and features for all rows");
-  if (covariance_.rows() == 0 && kept_count_ + rows.rows <= width_) {
+  if (covariance_->rows() == 0 && kept_count_ + rows.rows <= width_) {
     for (size_t i = 0; i < rows.rows; ++i)
       kept_.insert(kept_.end(), rows.row(i), rows.row(i) + width_);
     kept_count_ += rows.rows;
     return;
   }
   if (kept_count_ > 0) {
-    covariance_.add(View<const float>(kept_.data(), kept_count_, width_), pool);
+    covariance_->add(View<const float>(kept_.data(), kept_count_, width_), pool);
     kept_count_ = 0;
     kept_ = {};
   }
-  covariance_.add(rows, pool);
+  covariance_->add(rows, pool);
 }
 
 Pca PcaFit::finish(size_t dim, Pool& pool) {
@@ -73,7 +77,7 @@ Pca PcaFit::finish(size_t dim, Pool& pool) {
 }
 
 void PcaFit::fit_covariance(Pca& pca, size_t dim, Pool& pool) {
-  Moments moments = covariance_.finish(pool);
+  Moments moments = covariance_->finish(pool);
   const double degrees = double(moments.rows - 1);
   double total = 0;
   for (size_t c = 0; c < width_; ++c) {

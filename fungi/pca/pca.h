@@ -11,13 +11,15 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
-#include "fungi/pca/covariance.h"
 
 namespace fungi {
+
+class Covariance;
 
 // Const after fitting, safe to share between threads.
 class Pca {
@@ -61,8 +63,9 @@ class Pca {
 class PcaFit {
  public:
   explicit PcaFit(size_t width);
+  ~PcaFit();
   void add(View<const float> rows, Pool& pool);
-  size_t rows() const { return kept_count_ + covariance_.rows(); }
+  size_t rows() const;
   Pca finish(size_t dim, Pool& pool);  // the object is spent afterwards
 
  private:
@@ -71,7 +74,7 @@ class PcaFit {
 
   size_t width_, kept_count_ = 0;
   std::vector<float> kept_;
-  Covariance covariance_;
+  std::unique_ptr<Covariance> covariance_;
 };
 
 }  // namespace fungi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer gradient of one sample, M = Σ b_i ⊗ [a_i ; 1], formed a few rows at a time (SPEC 1.2,
-// steps 5 and 6).
+// steps 5 and 6). Internal to the library.
 #pragma once
 
 #include "fungi/projection/projection.h"

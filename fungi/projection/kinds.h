@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The makers behind Projection::make(), one per way of computing. Options were checked.
+// Internal to this room.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a dense projection matrix, produced piece by piece where they are needed.
+// Internal to this room.
 #pragma once
 
 #include <memory>

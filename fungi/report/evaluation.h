@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers behind the page: combinations of blocks classified, and how two of them compare
-// row by row.
+// row by row. Internal to this room.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pieces of a self-contained page: escaped text, pictures as data, charts. Numbers stand in
 // real tables, with bars as decoration, so that they can be read aloud, copied and printed. Colours
-// come from the style sheet (page.cpp), which knows light, dark and paper.
+// come from the style sheet (page.cpp), which knows light, dark and paper. Internal to this room.
 #pragma once
 
 #include <cstdint>

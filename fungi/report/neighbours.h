@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test pictures with their nearest training pictures, by the first block and by the full
-// combination.
+// combination. Internal to this room.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 // pair; where that is more than a gradient has entries, gradients are formed instead, a few rows at
 // a time, and multiplied. Products are f32, their sums f64 beyond 2048 terms. A number depends on
 // the two gradients and the way alone: not on what else is in the call, nor on threads.
+// Internal to this room.
 #pragma once
 
 #include <span>

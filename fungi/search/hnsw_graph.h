@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arrays of a navigable small-world graph (Malkov & Yashunin 2016), as built in memory by
 // hnsw_build.cpp and as mapped from a folder; and how to walk in one.
+// Internal to this room.
 #pragma once
 
 #include <algorithm>

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "fungi/search/scan.h"
+
 namespace fungi {
 namespace {
 

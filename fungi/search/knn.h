@@ -17,9 +17,16 @@
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
 #include "fungi/search/metric.h"
-#include "fungi/search/scan.h"
 
 namespace fungi {
+
+// With what the rows that cannot be among the nearest are excluded.
+enum class ScanKind {
+  automatic,  // what is fastest here: bf16 on tiles, bytes with AVX2, f32 elsewhere
+  f32,        // the f32 GEMM of the kernel table
+  bf16,       // the bf16 GEMM of the kernel table
+  bytes,      // 8-bit codes, exact integer products
+};
 
 struct KnnOptions {
   Metric metric = Metric::euclidean;

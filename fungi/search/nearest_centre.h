@@ -7,6 +7,7 @@
 // way that centre has gone bounds the distance to the nearest one (of inner products: the way times
 // the row's length), and the scan names only centres within it; a row for which it names one centre
 // has kept its own, and is not looked at. Of the cosine there is no such bound.
+// Internal to this room.
 #pragma once
 
 #include <memory>

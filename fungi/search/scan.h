@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coarse half of the exact search: goes through blocks of the database with cheap products and
 // names the rows that could still be among the nearest. It may name too many; it never leaves one
-// out. knn.h has the proof.
+// out. knn.h has the proof. Internal to the library.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,10 @@
 
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
-#include "fungi/search/metric.h"
+#include "fungi/search/knn.h"
 #include "fungi/search/scan_kernel.h"
 
 namespace fungi {
-
-enum class ScanKind {
-  automatic,  // what is fastest here: bf16 on tiles, bytes with AVX2, f32 elsewhere
-  f32,        // the f32 GEMM of the kernel table
-  bf16,       // the bf16 GEMM of the kernel table
-  bytes,      // 8-bit codes, exact integer products
-};
-
 namespace search {
 
 constexpr double kUnit = 0x1p-24;         // half a unit in the last place of f32

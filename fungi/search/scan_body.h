@@ -2,6 +2,7 @@
 // The loops of ScanKernel, written once with vector extensions and compiled once per instruction
 // set. Included by scan_<isa>.cpp inside an anonymous namespace, which defines kNarrowSums (whether
 // scan_bytes adds in 16 bits) first; -ffp-contract=off keeps every table's f64 sums identical.
+// Internal to this room.
 
 typedef float Float4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));

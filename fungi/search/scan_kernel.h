@@ -7,7 +7,7 @@
 // 8-bit codes; the dot product of two codes is an exact integer, and by Cauchy-Schwarz
 //     | v·w − v̂·ŵ |  =  | v̂·(w−ŵ) + (v−v̂)·w |  ≤  ‖v̂‖ ‖w−ŵ‖ + ‖v−v̂‖ ‖w‖ ,
 // so that  bias − w·v̂·ŵ − (norm · residual' + residual · norm')  is below the true key, whatever
-// the rounding did.
+// the rounding did. Internal to this room.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float to IEEE half precision, for stores that keep float16: to nearest, ties to even, overflow to
 // infinity, as numpy does it. The way back is to_floats() of the checkpoint room.
+// Internal to the library.
 #pragma once
 
 #include <bit>

@@ -2,7 +2,7 @@
 // Overlapping patches of one picture, each enlarged to the full input size: Patchify (SPEC 2.3.1).
 // DEVIATION: a stride of 1/6 of the patch is rounded down, as both code bases do it, so 4 of 224
 // pixels at the right and lower edges are in no patch. The library always makes the picture 224
-// pixels large; no preset repeats that, the size is the model's.
+// pixels large; no preset repeats that, the size is the model's. Internal to this room.
 #pragma once
 
 #include <cstddef>

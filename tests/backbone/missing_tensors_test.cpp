@@ -124,6 +124,30 @@ TEST(CanonicalTensors, CountWhatTimmCounts) {  // num_classes=0
   EXPECT_EQ(named_architecture("deit_tiny_patch16_224").parameters(), 5524416u);
 }
 
+// A program's own source may be wrong about shapes.
+class Narrow : public TensorSource {
+ public:
+  explicit Narrow(const char* name) : name_(name) {}
+  Matrix<float> get(const CanonicalTensor& tensor) const override {
+    return {tensor.rows, tensor.cols - (tensor.name == name_)};
+  }
+
+ private:
+  std::string name_;
+};
+
+TEST(CanonicalTensors, HaveTheirShapesWhoeverGivesThem) {
+  Pool pool(1);
+  Architecture a = named_architecture("vit_tiny_patch16_224");
+  a.depth = 1;
+  for (const char* name : {"patch_embed.weight", "prefix", "pos_patches", "blocks.0.norm1.bias",
+                           "blocks.0.attn.qkv.weight", "blocks.0.mlp.fc2.bias", "norm.weight"})
+    EXPECT_EQ(test::error_of([&] {
+                Backbone::assemble(a, Narrow(name), {}, pool);
+              }).substr(0, std::string(name).size()),
+              name);
+}
+
 TEST(MissingRegisters, AreToldByTheFilesName) {
   TinyCheckpoint c = test::tiny_timm();
   c.shapes["mask_token"] = {1, test::kTimmWidth};

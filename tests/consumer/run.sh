@@ -20,6 +20,16 @@ cmake --build "$place/build" >/dev/null
 "$place/build/consumer"
 "$place/prefix/bin/fungi" --version
 
+# Public headers and no others: what is reached from here, and what says that it is internal.
+installed=$place/prefix/include/fungi
+for header in fungi.h backbone/backbone.h kernel/table.h; do
+  if [ ! -e "$installed/$header" ]; then echo "the public header $header is not installed" >&2; exit 1; fi
+done
+if [ -e "$installed/backbone/encode.h" ] || grep -r "Internal to" "$installed"; then
+  echo "an internal header is installed" >&2
+  exit 1
+fi
+
 if grep -r liblapacke "$place/prefix" --include='*.cmake'; then
   echo "the installed targets name a file of this machine" >&2
   exit 1

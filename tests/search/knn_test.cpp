@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fungi/base/random.h"
+#include "fungi/search/scan.h"
 #include "tests/support/true_key.h"
 
 namespace fungi {

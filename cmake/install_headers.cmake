@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs when the library is installed: every header that fungi/fungi.h reaches, and no other (tools/check_layers.py looks
+# after which these are).
+cmake_policy(VERSION 3.25)
+set(public)
+set(following fungi/fungi.h)
+while(following)
+  list(POP_FRONT following header)
+  if(header IN_LIST public)
+    continue()
+  endif()
+  list(APPEND public ${header})
+  file(STRINGS "${FUNGI_SOURCE}/${header}" includes REGEX "^#include \"fungi/")
+  list(TRANSFORM includes REPLACE "^#include \"([^\"]+)\".*" "\\1")
+  list(APPEND following ${includes})
+endwhile()
+foreach(header IN LISTS public)
+  cmake_path(GET header PARENT_PATH folder)
+  file(INSTALL "${FUNGI_SOURCE}/${header}" DESTINATION "${FUNGI_INCLUDE}/${folder}")
+endforeach()
