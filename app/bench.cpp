@@ -30,8 +30,7 @@ struct Arguments {
 
 // More than the backbone and its backward: views, losses, projection.
 bool whole_features(const std::vector<std::string>& objectives) {
-  return objectives != std::vector<std::string>{"none"} &&
-         objectives != std::vector<std::string>{"kl"};
+  return !objectives.empty() && objectives != std::vector<std::string>{"kl"};
 }
 
 Matrix<float> random_inputs(const Architecture& a, size_t n) {
@@ -126,7 +125,7 @@ void print_table(const Stages& stages) {
 int run(const Arguments& args) {
   const std::vector<std::string> objectives = objective_list(args.objectives);
   const bool backward = !objectives.empty();
-  const bool features = whole_features(args.objectives);
+  const bool features = whole_features(objectives);
   const BackboneOptions options = backbone_for(objectives, Preset::native, args.model.backbone());
   Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
@@ -157,7 +156,9 @@ int run(const Arguments& args) {
   const double gflop = a.forward_flops(a.tokens()) / 1e9 * double(m.views);
   const double share = m.samples_per_second * gflop / peak;
   const std::string precision = to_string(*backbone.options().precision),
-                    isa = to_string(backbone.options().isa);
+                    isa = to_string(backbone.options().isa),
+                    named =
+                        objectives.empty() ? "none" : fmt::format("{}", fmt::join(objectives, " "));
   if (args.json) {
     nlohmann::json stages = nlohmann::json::array();
     for (const auto& row : m.stages.rows())
@@ -166,7 +167,7 @@ int run(const Arguments& args) {
                         {"inclusive_seconds", row.inclusive},
                         {"calls", row.calls}});
     const nlohmann::json out{{"model", args.model.model},
-                             {"objectives", fmt::format("{}", fmt::join(args.objectives, " "))},
+                             {"objectives", named},
                              {"samples_per_second", m.samples_per_second},
                              {"views_per_sample", m.views},
                              {"gflop_per_sample", gflop},
@@ -183,10 +184,10 @@ int run(const Arguments& args) {
     print_json(out);
     return kOk;
   }
-  const std::string what = features   ? fmt::format("features embedding+{}, {} views",
-                                                    fmt::join(args.objectives, "+"), m.views)
-                           : backward ? "embedding and gradient of " + backbone.layer()->name()
-                                      : "embedding alone";
+  const std::string what =
+      features ? fmt::format("features embedding+{}, {} views", fmt::join(objectives, "+"), m.views)
+      : backward ? "embedding and gradient of " + backbone.layer()->name()
+                 : "embedding alone";
   fmt::print("{} ({}), {} threads, batches of {}, {}\n", shown(args.model.model),
              backbone.kernel().name, pool.threads(), batch, what);
   fmt::print(
@@ -216,7 +217,7 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
                    "none: the embedding alone; kl: with the backward to the layer; others, as for "
                    "extract: the whole features of random pictures")
       ->capture_default_str()
-      ->check(objective_specification());
+      ->check(objective_word());
   self->add_option("--seconds", args->seconds, "How long to measure")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 600.0));
@@ -227,7 +228,7 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self->parse_complete_callback([args, self] {
     if (objective_list(args->objectives).empty() && self->get_option("--layer")->count() > 0)
       throw CLI::ValidationError("--layer", "the embedding alone has no gradient: leave it out");
-    if (args->batch > 0 && whole_features(args->objectives))
+    if (args->batch > 0 && whole_features(objective_list(args->objectives)))
       throw CLI::ValidationError("--batch",
                                  "whole features choose their own batches: leave --batch out, or "
                                  "measure --objectives none or kl");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // fungi cka STORE: linear CKA between every two blocks: how much of one the other already says.
-#include "fungi/evaluate/cka.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -26,8 +24,7 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   return [a] {
     const Store store = Store::open(a->store);
     Pool pool(a->threads.count());
-    const std::vector<std::string> names = names_of(store.select(a->features));
-    const Matrix<double> cka = linear_cka(store, names, pool);
+    const auto [names, cka] = evaluate_cka(store, a->features, pool);
     nlohmann::json rows = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
     for (size_t i = 0; i < names.size(); ++i) {

@@ -201,12 +201,20 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
 BackboneOptions ModelOptions::backbone() const {
   BackboneOptions o;
   o.layer = layer;
-  if (precision != "auto") o.precision = parse_precision(precision);
+  o.precision = stated_precision();
   o.stated_facts = facts.read();
   return o;
 }
 
-std::vector<std::string> objective_list(const std::vector<std::string>& given) {
+std::optional<Precision> ModelOptions::stated_precision() const {
+  if (precision == "auto") return {};
+  return parse_precision(precision);
+}
+
+std::vector<std::string> objective_list(const std::vector<std::string>& words) {
+  std::vector<std::string> given;
+  for (const std::string& word : words)
+    for (std::string& one : split_objectives(word)) given.push_back(std::move(one));
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end())
     throw CLI::ValidationError("--objectives",
@@ -221,10 +229,11 @@ std::vector<std::string> objective_list(const std::vector<std::string>& given) {
   return given;
 }
 
-CLI::Validator objective_specification() {
+CLI::Validator objective_word() {
   const auto check = [](const std::string& text) {
     try {
-      if (text != "none") make_objective(text, {.embedding_width = 1, .token_width = 1});
+      for (const std::string& one : split_objectives(text))
+        if (one != "none") make_objective(one, {.embedding_width = 1, .token_width = 1});
       return std::string();
     } catch (const Error& e) {
       // A list of objectives takes every word that follows it.
@@ -276,12 +285,8 @@ void VotersOption::add_to(CLI::App& verb) {
           ->type_name(kCount);
 }
 
-size_t VotersOption::among(size_t training_rows) const {
-  if (k <= training_rows || training_rows == 0 || option->count() > 0) return k;
-  say("note: {} training rows are fewer than the usual {} neighbours: all of them vote; -k says "
-      "otherwise\n",
-      training_rows, k);
-  return training_rows;
+std::optional<size_t> VotersOption::asked() const {
+  return option->count() > 0 ? std::optional(k) : std::nullopt;
 }
 
 bool is_terminal(int descriptor) { return isatty(descriptor) != 0; }

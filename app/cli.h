@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/base/scratch_matrix.h"
 
 namespace fungi::app {
 
@@ -44,6 +45,7 @@ struct MemoryOption {
   size_t bytes = 0;  // 0 = default_memory_limit()
 
   CLI::Option* add_to(CLI::App& verb);
+  size_t limit() const { return bytes ? bytes : default_memory_limit(); }
 };
 
 // --set
@@ -62,6 +64,7 @@ struct ModelOptions {
 
   CLI::Option* add_to(CLI::App& verb, const char* description);  // both of -m
   BackboneOptions backbone() const;
+  std::optional<Precision> stated_precision() const;  // none: auto
 };
 
 // What a user's own projection is called in the file of --given.
@@ -91,11 +94,12 @@ CLI::Validator assignment(const char* shape);
 // From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
 const std::atomic<bool>& stop_on_interrupt();
 
-// What --objectives says: "none" alone means the embedding and nothing else.
-std::vector<std::string> objective_list(const std::vector<std::string>& given);
+// What the words of --objectives say, one specification each or several with commas: "none" alone
+// means the embedding and nothing else.
+std::vector<std::string> objective_list(const std::vector<std::string>& words);
 
-// A specification of --objectives, or none; the names and parameters are checked.
-CLI::Validator objective_specification();
+// A word of --objectives; the names and parameters in it are checked.
+CLI::Validator objective_word();
 
 // The parameters of all objectives with their values, as the end of a help text.
 std::string objective_parameters();
@@ -106,14 +110,13 @@ CLI::Validator metric_name();
 // The type of options that are at least 1: main() checks all that are whole numbers.
 inline constexpr const char* kCount = "COUNT";
 
-// -k of verbs whose neighbours vote: the default gives way to fewer training rows, with a note; a
-// number that was given does not.
+// -k of verbs whose neighbours vote.
 struct VotersOption {
   size_t k = 20;
   const CLI::Option* option = nullptr;
 
   void add_to(CLI::App& verb);
-  size_t among(size_t training_rows) const;
+  std::optional<size_t> asked() const;  // nothing: the library chooses
 };
 
 bool is_terminal(int descriptor);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/features.h"
+#include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
 namespace {

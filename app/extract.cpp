@@ -11,7 +11,6 @@
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/store/store.h"
-#include "fungi/store/text.h"
 
 namespace fungi::app {
 namespace {
@@ -48,22 +47,6 @@ void note_data(const Dataset& dataset, Notes& notes) {
             ? fmt::format("{} file(s) without extension are no images and were left out", count)
             : fmt::format("{} file(s) '.{}' are no images and were left out", count, extension));
   for (const std::string& note : dataset.notes()) notes.add(note);
-}
-
-ExtractorOptions extractor_options(const ExtractArguments& a) {
-  ExtractorOptions o;
-  o.objectives = objective_list(a.objectives);
-  o.preset = parse_preset(a.preset);
-  o.projection = parse_projection(a.projection.kind);
-  o.projection_rows = a.projection.rows;
-  o.projection_matrix = a.projection.read_matrix(a.given);
-  o.seed = a.seed;
-  o.projection_seed = a.projection_seed;
-  o.keep_factors = a.factors;
-  o.decode.exif_orientation = a.exif;
-  o.decode.allow_truncated = a.truncated;
-  o.given = read_given(a.given);
-  return o;
 }
 
 void print_stages(const Stages& stages) {
@@ -168,36 +151,26 @@ void print_failures(const Outcome& o) {
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }
 
-// The manifest of a store that has begun; nothing where there is none.
-std::optional<StoreManifest> begun(const fs::path& folder) {
-  const fs::path file = folder / "manifest.json";
-  std::error_code ignored;  // what cannot be looked at is told when it is opened
-  if (folder.empty() || !fs::exists(file, ignored)) return {};
-  StoreManifest m = parse_manifest(store::read_text(file), file.string());
-  return m.planned ? std::optional(std::move(m)) : std::nullopt;
-}
-
-int run(const ExtractArguments& a) {
+int run(ExtractArguments& a) {
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = open_dataset(a.data, {.kind = parse_dataset_kind(a.kind), .split = a.split});
   Pool pool(a.model.threads.count());
-  BackboneOptions options =
-      backbone_for(objective_list(a.objectives), parse_preset(a.preset), a.model.backbone());
-  // "auto" follows the store that is continued or followed: it may come from another machine.
-  const auto followed = begun(a.like), own = begun(a.overwrite ? "" : a.store);
-  if (const auto& m = followed ? followed : own; m && !options.precision)
-    options.precision = parse_precision(m->spec.precision, a.store);
-  const Backbone backbone = Backbone::open(a.model.model, options, pool);
-  Extractor extractor(backbone, extractor_options(a), pool);
+  ExtractorOptions settings = std::move(a.settings.extractor);
+  settings.projection_matrix = a.projection.read_matrix(a.given);
+  settings.given = read_given(a.given);
+  BackboneOptions options = backbone_for(settings.objectives, settings.preset, a.settings.backbone);
+  const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
+  follow_precision(options, followed ? &*followed : nullptr, own ? &*own : nullptr);
+  const Backbone backbone = Backbone::open(a.settings.model, options, pool);
+  Extractor extractor(backbone, std::move(settings), pool);
   StoreSpec spec = extractor.spec();
-  spec.type = parse_store_type(a.storage);
-  // Another size would rewrite every shard that is there.
-  const size_t usual = own ? own->shard_size : extractor.shard_size();
-  StoreOptions store_options{.shard_size = a.shard ? a.shard : usual,
-                             .overwrite = a.overwrite,
-                             .prune = a.prune,
-                             .retry_failed = a.retry || a.strict,
-                             .dry_run = a.dry_run};
+  spec.type = a.settings.type;
+  StoreOptions store_options{
+      .shard_size = shard_size_for(a.shard, own ? &*own : nullptr, extractor),
+      .overwrite = a.overwrite,
+      .prune = a.prune,
+      .retry_failed = a.retry || a.strict,
+      .dry_run = a.dry_run};
   store_options.like = a.like;
   const std::vector<StoreSample> samples = store_samples(*dataset, a.limit);
   if (samples.size() < dataset->size())

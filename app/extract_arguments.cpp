@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/extract_arguments.h"
 
-#include <algorithm>
-
-#include "fungi/feature/reopen.h"
-
 namespace fungi::app {
 
 void ExtractArguments::add_to(CLI::App& verb) {
@@ -22,7 +18,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
           "--objectives", objectives,
           "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")
       ->capture_default_str()
-      ->check(objective_specification());
+      ->check(objective_word());
   verb.add_option("--preset", preset, "native: what is right; paper, lib: what the references do")
       ->capture_default_str()
       ->check(CLI::IsMember({"native", "paper", "lib"}));
@@ -63,60 +59,43 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_flag("-q,--quiet", quiet, "No progress, no notes");
   verb.add_flag("--json", json, "Print JSON");
   verb.footer(objective_parameters());
-  verb.final_callback([this, &verb] {
-    follow(verb);
-    if (objective_list(objectives).empty())
-      for (const char* option : {"--projection", "--projection-dim", "--layer", "--keep-factors"})
-        if (verb.get_option(option)->count() > 0)
-          throw CLI::ValidationError(
-              option, "is about gradients, of which --objectives none has none: leave it out");
-    if (verb.get_option("--projection")->count() + verb.get_option("--projection-dim")->count() > 0)
-      projection.require_consistent(given);
-    if (verb.get_option("--keep-factors")->count() > 0 && factors && storage == "float16")
-      throw CLI::ValidationError("--keep-factors",
-                                 "small gradients do not survive --storage float16, and nothing "
-                                 "could use the factors: leave one of the two out");
-  });
+  verb.final_callback([this, &verb] { settle(verb); });
 }
 
-void ExtractArguments::follow(const CLI::App& verb) {
-  if (verb.get_option("--like")->count() == 0) return;
-  if (like.empty())
-    fail("expected the folder of a store, found an empty name", "--like",
-         "name the store to follow, or omit --like");
-  const ExtractionRecord record{followed_manifest(like), {}, like};
-  const StoreSpec& spec = record.manifest.spec;
-  const BackboneOptions backbone = backbone_options(record);
-  const ExtractorOptions options = extractor_options(record);
-  const auto left_out = [&](const char* option) { return verb.get_option(option)->count() == 0; };
+void ExtractArguments::settle(const CLI::App& verb) {
+  const auto given_here = [&](const char* option) { return verb.get_option(option)->count() > 0; };
+  const bool follows = given_here("--like");
+  const auto stated = [&](const char* option) { return !follows || given_here(option); };
+  if (follows) settings = followed_settings(like);
+  ExtractorOptions& e = settings.extractor;
+  if (stated("--model")) settings.model = model.model;
+  if (follows) require_followed_model(like, settings.model);
+  for (const auto& [key, value] : model.facts.read()) settings.backbone.stated_facts[key] = value;
+  if (stated("--layer")) settings.backbone.layer = model.layer;
+  settings.backbone.precision = model.stated_precision();
+  if (stated("--objectives")) e.objectives = objective_list(objectives);
+  if (stated("--preset")) e.preset = parse_preset(preset);
+  if (stated("--seed")) e.seed = seed;
+  if (stated("--storage")) settings.type = parse_store_type(storage);
+  if (stated("--exif")) e.decode.exif_orientation = exif;
+  if (stated("--allow-truncated")) e.decode.allow_truncated = truncated;
+  if (stated("--keep-factors") || e.objectives.empty()) e.keep_factors = factors;
+  if (!stated("--projection")) projection.kind = to_string(e.projection);
+  if (!stated("--projection-dim")) projection.rows = e.projection_rows;
+  e.projection = parse_projection(projection.kind);
+  e.projection_rows = projection.rows;
 
-  if (left_out("--model")) model.model = spec.model_path;
-  require_same_model(record, model.model);
-  const std::vector<std::string> stated = model.facts.words;  // those not stated anew stay
-  for (const auto& fact : backbone.stated_facts) {
-    const std::string start = fact.first + "=";
-    if (std::none_of(stated.begin(), stated.end(),
-                     [&](const std::string& own) { return own.starts_with(start); }))
-      model.facts.words.push_back(start + fact.second);
-  }
-  if (left_out("--preset")) preset = to_string(options.preset);
-  if (left_out("--seed")) seed = options.seed;
-  projection_seed = options.projection_seed;
-  if (left_out("--storage")) storage = to_string(spec.type);
-  if (left_out("--exif")) exif = options.decode.exif_orientation;
-  if (left_out("--allow-truncated")) truncated = options.decode.allow_truncated;
-  if (left_out("--objectives")) {
-    objectives = options.objectives;
-    if (objectives.empty()) objectives = {"none"};
-  }
-  if (options.objectives.empty()) return;  // there was neither layer nor projection
-  if (left_out("--keep-factors") && !objective_list(objectives).empty())
-    factors = options.keep_factors;
-  if (left_out("--layer")) model.layer = backbone.layer;
-  if (left_out("--projection")) projection.kind = to_string(options.projection);
-  const bool own_rows =
-      options.projection == ProjectionKind::matrix || options.projection == ProjectionKind::none;
-  if (left_out("--projection-dim") && !own_rows) projection.rows = options.projection_rows;
+  if (e.objectives.empty())
+    for (const char* option : {"--projection", "--projection-dim", "--layer", "--keep-factors"})
+      if (given_here(option))
+        throw CLI::ValidationError(
+            option, "is about gradients, of which --objectives none has none: leave it out");
+  if (given_here("--projection") || given_here("--projection-dim"))
+    projection.require_consistent(given);
+  if (given_here("--keep-factors") && factors && settings.type == StoreType::float16)
+    throw CLI::ValidationError("--keep-factors",
+                               "small gradients do not survive --storage float16, and nothing "
+                               "could use the factors: leave one of the two out");
 }
 
 }  // namespace fungi::app

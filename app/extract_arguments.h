@@ -2,11 +2,11 @@
 // The command line of fungi extract.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/cli.h"
+#include "fungi/feature/follow.h"
 
 namespace fungi::app {
 
@@ -18,16 +18,16 @@ struct ExtractArguments {
   ProjectionArguments projection;
   size_t limit = 0, shard = 0;
   uint64_t seed = 42;
-  std::optional<uint64_t> projection_seed;  // of the store that is followed; default: seed
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false,
        quiet = false, overwrite = false, prune = false, retry = false, factors = false;
+  // What comes of all these, and of the store of --like for those that are left out; said anew, it
+  // is compared with that store when the new one is made.
+  ExtractionSettings settings;
 
   void add_to(CLI::App& verb);
 
  private:
-  // What the command line leaves out comes from the store of --like; what it says is compared with
-  // that store when the new one is made.
-  void follow(const CLI::App& verb);
+  void settle(const CLI::App& verb);
 };
 
 }  // namespace fungi::app

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
-#include "fungi/feature/feature_rows.h"
-#include "fungi/retrieve/feature_index.h"
+#include "app/progress.h"
+#include "app/words.h"
 
 namespace fungi::app {
 
@@ -44,97 +45,28 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
   });
 }
 
-void require_outside(const Store& store, const std::filesystem::path& out) {
-  std::error_code unknown;  // what cannot be looked at is elsewhere, or refused when it is written
-  const auto whole = [&](const std::filesystem::path& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, unknown), unknown);
+CombinationOptions FeatureOptions::combinations(const std::string& label) const {
+  struct Line {
+    std::string features;
+    std::function<void(size_t, size_t)> progress = {};
   };
-  const auto own = whole(store.folder()), there = whole(out);
-  if (std::mismatch(own.begin(), own.end(), there.begin(), there.end()).first == own.end())
-    fail("the output would lie in the store itself", out.string(), "choose another folder");
-  for (auto folder = there.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
-    if (is_store(folder) || is_index(folder))
-      fail(fmt::format("the output would lie in a store or an index, {}", folder.string()),
-           out.string(), "choose another folder");
-}
-
-std::vector<std::string> FeatureOptions::combinations(const Store& store) const {
-  if (!features.empty()) return {features};
-  const std::vector<std::string> blocks = feature_names(store.manifest().spec);
-  std::vector<std::string> list;
-  if (all_combinations) {
-    if (blocks.size() > 10)
-      fail(fmt::format("{} blocks have too many combinations", blocks.size()), "--all-combinations",
-           "name one with --features");
-    for (size_t mask = 1; mask < size_t{1} << blocks.size(); ++mask) {
-      std::string name;
-      for (size_t i = 0; i < blocks.size(); ++i)
-        if (mask >> i & 1) name += (name.empty() ? "" : "+") + blocks[i];
-      list.push_back(name);
-    }
-    return list;
-  }
-  for (size_t i = 0; i < blocks.size(); ++i)
-    list.push_back(i ? list.back() + "+" + blocks[i] : blocks[i]);
-  return list;
-}
-
-void require_comparable(const Store& train, const Store& test, const std::string& features,
-                        bool projected) {
-  fungi::require_comparable(train.manifest(), test.manifest(), names_of(train.select(features)),
-                            projected, test.folder().string(),
-                            "extract it with --like " + train.folder().string());
-}
-
-LoadedRows load_rows(const Store& store, const std::string& features, const FeatureOptions& options,
-                     Pool& pool, bool& shrunk) {
-  const std::vector<StoreBlock> blocks = store.select(features);
-  const std::optional<Pca> pca = fit_pca(store, blocks, options.pca, pool);
-  shrunk = pca.has_value();
-  return {store.ids(), store.labels(), store.classes(),
-          fungi::load_rows(store, blocks, pca, options.memory_limit(), pool)};
-}
-
-TrainTest load_pair(const Store& train, const Store& test, const std::string& features,
-                    const FeatureOptions& options, Pool& pool, const std::vector<size_t>& chosen) {
-  require_comparable(train, test, features, true);
-  const std::vector<StoreBlock> train_blocks = train.select(features),
-                                test_blocks = test.select(features);
-  TrainTest pair = load_pair_labels(train, test, chosen);
-  const std::optional<Pca> pca = fit_pca(train, train_blocks, options.pca, pool, chosen);
-  pair.shrunk = pca.has_value();
-  pair.train.features =
-      fungi::load_rows(train, train_blocks, pca, options.memory_limit(), pool, chosen);
-  pair.test.features = fungi::load_rows(test, test_blocks, pca, options.memory_limit(), pool);
-  return pair;
-}
-
-RankedRows load_ranked(const Store& database, const Store& queries, const std::string& features,
-                       const RevisitedRows& chosen, const FeatureOptions& options, Pool& pool) {
-  const std::vector<StoreBlock> blocks = database.select(features);
-  const std::optional<Pca> pca = fit_pca(database, blocks, options.pca, pool, chosen.database);
-  return {fungi::load_rows(database, blocks, pca, options.memory_limit(), pool, chosen.database),
-          fungi::load_rows(queries, queries.select(features), pca, options.memory_limit(), pool,
-                           chosen.queries),
-          pca.has_value()};
-}
-
-TrainTest load_pair_labels(const Store& train, const Store& test,
-                           const std::vector<size_t>& chosen) {
-  require_labels(train);
-  require_labels(test);
-  TrainTest pair{{train.ids(), train.labels(), train.classes(), {}},
-                 {test.ids(), align_labels(train.classes(), test), test.classes(), {}}};
-  if (chosen.empty()) return pair;
-  pair.train.labels = gather(train.labels(), chosen);
-  pair.train.ids.clear();
-  for (const size_t row : chosen) pair.train.ids.push_back(train.ids()[row]);
-  return pair;
-}
-
-void say_unknown_classes(Labels train, Labels test) {
-  if (const std::string note = note_unknown_classes(train, test); !note.empty())
-    say("note: {}\n", note);
+  const auto line = std::make_shared<Line>();
+  return {.features = features,
+          .combine = all_combinations ? Combine::all : Combine::steps,
+          .rows = {.pca = pca, .memory_limit = memory.limit()},
+          .note =
+              [line](const std::string& note) {
+                line->progress = {};
+                say("note: {}\n", worded(note));
+              },
+          .progress =
+              [line, label, quiet = json](const std::string& of, size_t done, size_t total) {
+                if (!line->progress || line->features != of) {
+                  line->progress = {};  // the one before ends first
+                  *line = {of, Progress::of_long_work(label + " " + of, quiet)};
+                }
+                line->progress(done, total);
+              }};
 }
 
 void print_table(const std::vector<std::string>& head,

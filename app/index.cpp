@@ -8,6 +8,7 @@
 #include "app/features.h"
 #include "app/progress.h"
 #include "fungi/retrieve/feature_index.h"
+#include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
 namespace {

@@ -3,13 +3,9 @@
 // combination of blocks.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
-#include "fungi/evaluate/classify.h"
-#include "fungi/evaluate/fewshot.h"
-#include "fungi/retrieve/gradient_search.h"
 
 namespace fungi::app {
 namespace {
@@ -21,17 +17,6 @@ struct Arguments {
   FeatureOptions features;
 };
 
-// Rows of the training set that a few-shot run keeps: the first of each class, or a stratified draw
-// of shots × classes.
-std::vector<size_t> few_shot_rows(const Arguments& a, const Store& train) {
-  const std::vector<int64_t>& labels = train.labels();
-  if (a.sampling == "first") return first_per_class(labels, a.shots, train.classes());
-  const size_t drawn = a.shots * classes_of(labels).count();
-  std::vector<size_t> rows = stratified_split(labels, drawn, 42, train.classes()).first;
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
 std::string few_shot_note(const Arguments& a, size_t rows) {
   if (!a.shots) return "";
   return a.sampling == "first" ? fmt::format(", {} shots per class", a.shots)
@@ -39,65 +24,46 @@ std::string few_shot_note(const Arguments& a, size_t rows) {
 }
 
 int run(const Arguments& a) {
-  const Store train_store = Store::open(a.train), test_store = Store::open(a.test);
+  const Store train = Store::open(a.train), test = Store::open(a.test);
   Pool pool(a.features.threads.count());
+  const KnnProtocol protocol{.combinations = a.features.combinations("knn"),
+                             .k = a.voters.asked(),
+                             .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
+                             .metric = parse_metric(a.metric),
+                             .shots = a.shots,
+                             .sampling = parse_sampling(a.sampling),
+                             .exact_gradients = a.features.exact_gradients};
+  const KnnResult result = evaluate_knn(train, test, protocol, pool, [](KnnCombination& one) {
+    one.score.votes = {};  // of every test row
+  });
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> table;
-  std::vector<size_t> rows;  // of the training store; empty: all
-  require_labels(train_store);
-  if (a.shots) rows = few_shot_rows(a, train_store);
-  const size_t k = a.voters.among(a.shots ? rows.size() : train_store.rows());
-  const ClassifyOptions options{.k = k,
-                                .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
-                                .metric = parse_metric(a.metric)};
-  size_t tested = 0;
-  for (const std::string& features : a.features.combinations(train_store)) {
-    const bool exact = a.features.exact_gradients;
-    if (exact) require_comparable(train_store, test_store, features, false);
-    const TrainTest pair =
-        exact ? load_pair_labels(train_store, test_store, rows)
-              : load_pair(train_store, test_store, features, a.features, pool, rows);
-    if (list.empty()) say_unknown_classes(pair.train.labels, pair.test.labels);
-    size_t columns = pair.train.features.cols();
-    KnnScore score;
-    if (exact) {
-      const GradientSearch search(train_store, test_store, features, pool,
-                                  {.metric = options.metric, .database_rows = rows});
-      columns = search.columns();
-      score = classify({search.rows(), search.queries()}, pair.train.labels, pair.test.labels,
-                       options, [&] { return search.knn(k, pool); });
-    } else {
-      score = classify(pair.train.features, pair.train.labels, pair.test.features, pair.test.labels,
-                       options, pool);
-    }
-    tested = pair.test.labels.size();
-    nlohmann::json row{
-        {"features", features},
-        {"accuracy", score.accuracy},
-        {"mean_per_class_accuracy", score.mean_per_class},
-        {"k", k},
-        {"pca", a.features.pca},
-        {"pca_applied", pair.shrunk},
-        {"shots", a.shots},
-        {"columns", columns},
-        {"train_rows", pair.train.labels.size()},
-        {"test_rows", tested},
-        {"standard_error", std::sqrt(score.accuracy * (1 - score.accuracy) / double(tested))}};
-    if (exact) row["exact_gradients"] = true;
-    if (a.shots) row["sampling"] = a.sampling;
-    if (score.auc) row["auc"] = *score.auc;
-    list.push_back(row);
-    table.push_back({features, std::to_string(columns), percent(score.accuracy),
-                     percent(row["standard_error"]), percent(score.mean_per_class),
-                     score.auc ? fmt::format("{:.4f}", *score.auc) : "-"});
+  for (const KnnCombination& one : result.combinations) {
+    list.push_back({{"features", one.features},
+                    {"accuracy", one.score.accuracy},
+                    {"mean_per_class_accuracy", one.score.mean_per_class},
+                    {"k", result.k},
+                    {"pca", a.features.pca},
+                    {"pca_applied", one.pca_applied},
+                    {"shots", a.shots},
+                    {"columns", one.columns},
+                    {"train_rows", result.train_rows},
+                    {"test_rows", result.test_rows},
+                    {"standard_error", one.standard_error}});
+    if (protocol.exact_gradients) list.back()["exact_gradients"] = true;
+    if (a.shots) list.back()["sampling"] = a.sampling;
+    if (one.score.auc) list.back()["auc"] = *one.score.auc;
+    table.push_back({one.features, std::to_string(one.columns), percent(one.score.accuracy),
+                     percent(one.standard_error), percent(one.score.mean_per_class),
+                     one.score.auc ? fmt::format("{:.4f}", *one.score.auc) : "-"});
   }
-  if (a.features.json)
+  if (a.features.json) {
     print_json(list);
-  else {
-    print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
-    fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", k,
-               few_shot_note(a, rows.size()), tested);
+    return kOk;
   }
+  print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
+  fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", result.k,
+             few_shot_note(a, result.train_rows), result.test_rows);
   return kOk;
 }
 

@@ -17,6 +17,7 @@
 #include <filesystem>
 
 #include "app/cli.h"
+#include "app/words.h"
 #include "fungi/base/error.h"
 
 namespace fungi::app {
@@ -234,8 +235,10 @@ int main(int argc, char** argv) {
   try {
     status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {
-    say("fungi: {}{}{}\n", e.place().empty() ? "" : shown(e.place()) + ": ",
-        shown(e.message(), true), e.hint().empty() ? "" : "\n  hint: " + shown(e.hint(), true));
+    const fungi::Error own = fungi::app::worded(e);
+    say("fungi: {}{}{}\n", own.place().empty() ? "" : shown(own.place()) + ": ",
+        shown(own.message(), true),
+        own.hint().empty() ? "" : "\n  hint: " + shown(own.hint(), true));
   } catch (const std::filesystem::filesystem_error& e) {
     say("fungi: {}: {}\n  hint: check the path and its permissions\n", shown(e.path1().string()),
         e.code().message());

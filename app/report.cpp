@@ -7,7 +7,9 @@
 #include <span>
 
 #include "app/features.h"
+#include "app/words.h"
 #include "fungi/checkpoint/atomic_file.h"
+#include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
 
@@ -46,8 +48,10 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     require_labels(test);
     const std::filesystem::path out = behind_links(a->out);
     { const AtomicFile possible(out); }  // an hour later it is too late to say that it is not
-    a->report.k = a->voters.among(train.rows());
-    if (a->memory.bytes) a->report.memory_limit = a->memory.bytes;
+    const Voters usual = voters(a->voters.asked(), train.rows());
+    if (!usual.note.empty()) say("note: {}\n", worded(usual.note));
+    a->report.k = usual.k;
+    a->report.memory_limit = a->memory.limit();
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
     if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);

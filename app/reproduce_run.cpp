@@ -8,12 +8,8 @@
 #include <optional>
 #include <set>
 
-#include "app/features.h"
 #include "app/progress.h"
-#include "fungi/evaluate/classify.h"
-#include "fungi/evaluate/clustering.h"
-#include "fungi/evaluate/fewshot.h"
-#include "fungi/evaluate/linear_probe.h"
+#include "fungi/evaluate/protocol.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/store/files.h"
 
@@ -120,30 +116,12 @@ struct Job {
     }
   }
 
-  static FeatureOptions shrinking(size_t pca) {
-    FeatureOptions options;
-    options.pca = pca;
-    return options;
-  }
-
   double metric(double accuracy, double mean_per_class) const {
     return 100 * (data.mean_per_class ? mean_per_class : accuracy);
   }
 
-  double neighbours(const TrainTest& pair) const {
-    const KnnScore score = classify(pair.train.features, pair.train.labels, pair.test.features,
-                                    pair.test.labels, {.k = kNeighbours}, pool);
-    return metric(score.accuracy, score.mean_per_class);
-  }
-
-  double probe(const TrainTest& pair, const std::optional<TrainTest>& held, size_t shots) const {
-    std::optional<LabelledRows> validation;
-    if (held) validation = LabelledRows{held->test.features, held->test.labels};
-    const LinearProbeScore score =
-        linear_probe({pair.train.features, pair.train.labels}, validation,
-                     {pair.test.features, pair.test.labels},
-                     {.pca = facts.pca, .shots = shots, .class_names = pair.train.classes}, pool);
-    return metric(score.accuracy, score.mean_per_class);
+  CombinationOptions rows_of(const std::string& features) const {
+    return {.features = features, .rows = {.pca = facts.pca}};
   }
 
   RunResult classification() {
@@ -151,9 +129,9 @@ struct Job {
     RunResult result{.train = train.rows(), .failed = train.manifest().failed};
     if (table.protocol == Protocol::clusters) {
       fill(result, [&](const std::string&, const std::string& features) {
-        bool shrunk = false;
-        const LoadedRows set = load_rows(train, features, shrinking(facts.pca), pool, shrunk);
-        return 100 * evaluate_clustering(set.features, set.labels, {}, pool).overlap.accuracy;
+        const KMeansResult scored =
+            evaluate_kmeans(train, {.combinations = rows_of(features)}, pool);
+        return 100 * scored.combinations[0].score.overlap.accuracy;
       });
       return result;
     }
@@ -164,13 +142,17 @@ struct Job {
     result.test = test.rows(), result.failed += test.manifest().failed;
     fill(result, [&](const std::string& setting, const std::string& features) {
       const size_t shots = setting == "5-shot" ? kShots : 0;
-      if (table.protocol != Protocol::linear)
-        return neighbours(load_pair(train, test, features, shrinking(facts.pca), pool,
-                                    shots ? first_per_class(train.labels(), shots, train.classes())
-                                          : std::vector<size_t>{}));
-      std::optional<TrainTest> held;
-      if (validation) held = load_pair(train, *validation, features, shrinking(0), pool);
-      return probe(load_pair(train, test, features, shrinking(0), pool), held, shots);
+      if (table.protocol == Protocol::linear) {
+        const LinearResult scored =
+            evaluate_linear(train, test, validation ? &*validation : nullptr,
+                            {.combinations = rows_of(features), .probe = {.shots = shots}}, pool);
+        const LinearProbeScore& score = scored.combinations[0].score;
+        return metric(score.accuracy, score.mean_per_class);
+      }
+      const KnnResult scored = evaluate_knn(
+          train, test, {.combinations = rows_of(features), .k = kNeighbours, .shots = shots}, pool);
+      const KnnScore& score = scored.combinations[0].score;
+      return metric(score.accuracy, score.mean_per_class);
     });
     return result;
   }
@@ -178,17 +160,16 @@ struct Job {
   // The folder holds database and queries; the ground truth says which picture is which.
   RunResult retrieval() {
     const Store store = extract(found.train, "", "all");
-    const RevisitedTruth truth = read_revisited(found.truth);
-    const RevisitedRows rows = rows_of(truth, store.ids(), store.ids(), found.truth.string());
-    RunResult result{.train = rows.database.size(),
-                     .test = rows.queries.size(),
+    const RankingTask all = read_task(found.truth, store, store);
+    RunResult result{.train = all.rows.database.size(),
+                     .test = all.rows.queries.size(),
                      .failed = store.manifest().failed};
     fill(result, [&](const std::string& setting, const std::string& features) {
-      const RankedRows ranked =
-          load_ranked(store, store, features, rows, shrinking(facts.pca), pool);
-      const auto relevance =
-          relevance_of(truth, setting == "hard" ? Difficulty::hard : Difficulty::medium);
-      return 100 * evaluate_retrieval(ranked.database, ranked.queries, relevance, {}, pool).map;
+      RankingTask asked = all;
+      std::erase_if(asked.relevances, [&](const auto& one) { return one.first != setting; });
+      const RankingResult scored =
+          evaluate_ranking(store, store, asked, {.combinations = rows_of(features)}, pool);
+      return 100 * scored.combinations[0].scores[0].second.map;
     });
     return result;
   }

@@ -19,7 +19,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "store": "base checkpoint",
     "feature": "base kernel checkpoint input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
-    "evaluate": "base kernel checkpoint pca store feature search",
+    "evaluate": "base kernel checkpoint pca store feature search retrieve",
     "report": "base input store feature search evaluate",
 }
 

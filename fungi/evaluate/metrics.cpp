@@ -64,4 +64,8 @@ double area_under_curve(std::span<const double> scores, const std::vector<bool>&
   return wins / (double(positives) * double(negatives));
 }
 
+double standard_error(double share, size_t rows) {
+  return std::sqrt(share * (1 - share) / double(rows));
+}
+
 }  // namespace fungi

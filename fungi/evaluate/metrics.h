@@ -28,4 +28,7 @@ double mean_per_class_accuracy(Labels predicted, Labels targets);
 // half. Error unless both kinds are there.
 double area_under_curve(std::span<const double> scores, const std::vector<bool>& positive);
 
+// Of a share that was found on so many rows: the binomial one.
+double standard_error(double share, size_t rows);
+
 }  // namespace fungi

@@ -46,6 +46,7 @@ class Scores {
     }
     if (score_.queries == 0)
       fail("expected at least one query with positives, found none", "ground truth", "");
+    score_.left_out = score_.by_query.size() - score_.queries;
     score_.map /= double(score_.queries);
     for (double& p : score_.precision) p /= double(score_.queries);
     return std::move(score_);

@@ -33,7 +33,7 @@ struct QueryScore {
 struct RetrievalScore {
   double map = 0;                                   // mean over the queries that have positives
   std::vector<double> precision;                    // mean precision at each cut
-  size_t queries = 0;                               // with positives
+  size_t queries = 0, left_out = 0;                 // with positives, and without
   std::vector<std::optional<QueryScore>> by_query;  // nothing for a query without positives
 };
 

@@ -81,6 +81,33 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
   return make_kind(name.substr(0, underscore), name, rest, own);
 }
 
+std::vector<std::string> split_objectives(std::string_view text) {
+  std::vector<std::string> list;
+  for (size_t first = 0; first <= text.size();) {
+    const size_t comma = std::min(text.find(',', first), text.size());
+    const std::string piece(text.substr(first, comma - first));
+    first = comma + 1;
+    if (piece.empty())
+      fail(fmt::format("expected an objective or a parameter between commas, found nothing in '{}'",
+                       text),
+           "objective", fmt::format("choose from: {}", list_names(objective_names())));
+    const size_t equals = piece.find('=');
+    if (equals == std::string::npos || piece.find(':') < equals) {
+      list.push_back(piece);
+    } else if (list.empty()) {
+      fail(fmt::format("expected an objective before the parameter '{}'", piece), "objective",
+           fmt::format("choose from: {}", list_names(objective_names())));
+    } else if (list.back().find(':') == std::string::npos) {
+      fail(fmt::format("expected a colon before the first parameter of '{}', found a comma",
+                       list.back()),
+           "objective", fmt::format("write {}:{}", list.back(), piece));
+    } else {
+      list.back() += "," + piece;
+    }
+  }
+  return list;
+}
+
 std::vector<Parameter> default_parameters(std::string_view name, Preset preset) {
   if (name == "kl") return list_parameters(kl_parameters(preset));
   if (name == "dino") return list_parameters(dino_parameters(preset));

@@ -30,6 +30,12 @@ std::vector<std::string> objective_names();
 std::unique_ptr<Objective> make_objective(std::string_view specification,
                                           const ObjectiveContext& context);
 
+// The specifications in a text that lists some, as people type it:
+// "kl,simclr:negatives=64,width=96" are two. After a comma, name=value belongs to the objective
+// before it; anything else begins the next. Error where a piece is missing or belongs to none;
+// names and values are make_objective()'s to judge.
+std::vector<std::string> split_objectives(std::string_view text);
+
 // All parameters of an objective with the values a preset gives them, for help texts.
 std::vector<Parameter> default_parameters(std::string_view name, Preset preset);
 

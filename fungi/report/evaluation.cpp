@@ -2,25 +2,14 @@
 #include "fungi/report/evaluation.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
-#include "fungi/feature/feature_rows.h"
+#include "fungi/evaluate/combinations.h"
+#include "fungi/evaluate/pair.h"
 #include "fungi/search/knn.h"
 
 namespace fungi::report {
 namespace {
-
-std::string joined(const std::vector<std::string>& blocks, size_t mask) {
-  std::string name;
-  for (size_t i = 0; i < blocks.size(); ++i)
-    if (mask >> i & 1) name += (name.empty() ? "" : "+") + blocks[i];
-  return name;
-}
-
-std::string first_blocks(const std::vector<std::string>& blocks, size_t count) {
-  return joined(blocks, (size_t{1} << count) - 1);
-}
 
 // Labels may be any numbers, and the test rows may have some that the training rows lack: both are
 // numbered anew, together.
@@ -40,20 +29,6 @@ void number_classes(const std::vector<std::string>& names, Evaluation& e) {
 
 }  // namespace
 
-std::vector<std::string> combinations(const std::vector<std::string>& blocks) {
-  std::vector<std::string> list;
-  if (blocks.size() > kMostCombined) {
-    list = blocks;
-    for (size_t n = 2; n <= blocks.size(); ++n)
-      list.push_back(list[n == 2 ? 0 : list.size() - 1] + "+" + blocks[n - 1]);
-    return list;
-  }
-  for (int count = 1; count <= int(blocks.size()); ++count)
-    for (size_t mask = 1; mask < size_t{1} << blocks.size(); ++mask)
-      if (std::popcount(mask) == count) list.push_back(joined(blocks, mask));
-  return list;
-}
-
 Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& o, Pool& pool) {
   Evaluation e;
   e.blocks = feature_names(train.manifest().spec);
@@ -61,16 +36,15 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
   e.test = {test.ids(), align_labels(train.classes(), test)};
   number_classes(train.classes(), e);
   search::check_neighbours(o.k, train.rows());
-  for (const std::string& features : combinations(e.blocks)) {
-    const std::vector<StoreBlock> chosen = train.select(features);
-    const std::optional<Pca> pca = fit_pca(train, chosen, o.pca, pool);
-    const ScratchMatrix database = load_rows(train, chosen, pca, o.memory_limit, pool);
-    const ScratchMatrix queries = load_rows(test, test.select(features), pca, o.memory_limit, pool);
+  const std::vector<std::string> steps = combinations(e.blocks, Combine::steps);
+  for (const std::string& features : combinations(e.blocks, Combine::overview)) {
+    const PairRows rows =
+        load_pair(train, test, features, {.pca = o.pca, .memory_limit = o.memory_limit}, pool);
     Result r;
     r.features = features;
     r.blocks = size_t(std::count(features.begin(), features.end(), '+')) + 1;
-    r.step = features == first_blocks(e.blocks, r.blocks);
-    r.neighbours = knn(database, queries, o.k, pool);
+    r.step = features == steps[r.blocks - 1];
+    r.neighbours = knn(rows.train, rows.test, o.k, pool);
     r.score = score_votes(vote(r.neighbours, e.train.labels), e.train.labels, e.test.labels);
     if (!r.step || (r.blocks > 1 && r.blocks < e.blocks.size())) r.neighbours = {};
     e.results.push_back(std::move(r));

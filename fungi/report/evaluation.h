@@ -34,10 +34,7 @@ struct Evaluation {
   const Result& full() const { return results.back(); }
 };
 
-// Up to so many blocks: every combination. With more of them: each block alone, then one more at a
-// time.
-constexpr size_t kMostCombined = 4;
-std::vector<std::string> combinations(const std::vector<std::string>& blocks);
+// Of the combinations that Combine::overview names.
 Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& options,
                     Pool& pool);
 

@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "fungi/evaluate/cka.h"
+#include "fungi/evaluate/combinations.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
+#include "fungi/evaluate/pair.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/report/evaluation.h"
 #include "fungi/report/html.h"
@@ -62,10 +64,10 @@ std::string accuracy_section(const Evaluation& e) {
       "Bold: one block more at a time.</caption><thead><tr><th scope=col>features</th><td "
       "class=bar></td><th scope=col>top-1 %</th><th scope=col>±</th><th scope=col>change to {}</th>"
       "<th scope=col>mean per class %</th></tr></thead><tbody>",
-      e.blocks.size() > report::kMostCombined ? "each block, and of one more at a time"
-                                              : "every combination",
+      e.blocks.size() > kMostCombined ? "each block, and of one more at a time"
+                                      : "every combination",
       html::escape(e.plain().features));
-  const double n = double(e.test.ids.size());
+  const size_t n = e.test.ids.size();
   for (const Result& r : e.results) {
     const double accuracy = r.score.accuracy;
     const Change c =
@@ -75,7 +77,7 @@ std::string accuracy_section(const Evaluation& e) {
         "class=\"{}\">{}</td><td>{:.2f}</td></tr>",
         r.step ? "steps" : "", html::breakable(r.features),
         html::bar_cell(100 * accuracy, 0, 100, r.features == e.plain().features ? "" : "grads"),
-        100 * accuracy, 100 * std::sqrt(accuracy * (1 - accuracy) / n), direction(c),
+        100 * accuracy, 100 * standard_error(accuracy, n), direction(c),
         &r == &e.plain() ? "" : points(c), 100 * r.score.mean_per_class);
   }
   return out + "</tbody></table></div>";
@@ -280,8 +282,7 @@ std::vector<std::string> report_notes(const Store& train, const Store& test,
 
 std::string make_report(const Store& train, const Store& test, const Dataset* train_pictures,
                         const Dataset* test_pictures, const ReportOptions& o, Pool& pool) {
-  require_comparable(train.manifest(), test.manifest(), feature_names(train.manifest().spec), true,
-                     test.folder().string(), "extract it with --like " + train.folder().string());
+  require_comparable(train, test, "", true);
   std::string notes;
   for (const std::string& note : report_notes(train, test, train_pictures, test_pictures))
     notes += fmt::format("<p class=note>Note: {}</p>", html::escape(note));

@@ -142,9 +142,32 @@ TEST(CommandLine, HelpShowsParametersAndNames) {
     EXPECT_NE(run_fungi("bench --help").out.find(name), std::string::npos) << name;
 }
 
+TEST(CommandLine, ObjectivesMayStandInOneWord) {
+  const auto plan = [](const std::string& objectives) {
+    const test::TemporaryFolder folder;
+    return run_fungi(
+        fmt::format("extract {0}/demo/images/test -m {0}/demo/model.safetensors --dry-run -o {1} "
+                    "--objectives {2}",
+                    FUNGI_SOURCE_DIR, (folder / "s").string(), objectives));
+  };
+  const Outcome words = plan("kl simclr:negatives=64,width=96 dino");
+  ASSERT_EQ(words.status, 0) << words.err;
+  EXPECT_NE(words.out.find("embedding+kl+simclr+dino"), std::string::npos) << words.out;
+  EXPECT_EQ(plan("kl,simclr:negatives=64,width=96,dino").out, words.out);
+  EXPECT_EQ(plan("kl,simclr:negatives=64,width=96 dino").out, words.out);
+  for (const char* odd :
+       {"kl,,dino", "kl,dino,", "kl,klein", "kl,negatives=64", "kl,none", "kl,kl"}) {
+    const Outcome refused = plan(odd);
+    EXPECT_EQ(refused.status, 2) << odd;
+    EXPECT_NE(refused.err.find("--objectives"), std::string::npos) << refused.err;
+  }
+  EXPECT_NE(plan("kl,klein").err.find("kl, dino, simclr, deepcluster, ibot"), std::string::npos);
+}
+
 TEST(CommandLine, BenchPrintsOneObject) {
   for (const char* objectives :
-       {"none", "kl", "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2",
+       {"none", "kl", "kl,dino:global_crops=1,local_crops=1,simclr:stride_scale=1,negatives=2",
+        "kl dino:global_crops=1,local_crops=1 simclr:stride_scale=1,negatives=2",
         "ibot:width=16,local_crops=1"}) {
     const Outcome o =
         run_fungi(std::string("bench -m vit_tiny_patch16_224 --seconds 0.1 --json --objectives ") +

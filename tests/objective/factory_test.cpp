@@ -77,6 +77,25 @@ TEST(Factory, ReadsParameters) {
   EXPECT_EQ(number(*make_objective("dino:local_crops=4", context()), "local_crops"), 4);
 }
 
+TEST(Factory, SplitsAListAsPeopleTypeIt) {
+  using List = std::vector<std::string>;
+  EXPECT_EQ(split_objectives("kl"), List{"kl"});
+  EXPECT_EQ(split_objectives("kl,dino"), (List{"kl", "dino"}));
+  EXPECT_EQ(split_objectives("simclr:negatives=64,width=96"), List{"simclr:negatives=64,width=96"});
+  EXPECT_EQ(split_objectives("kl,simclr:negatives=64,width=96,dino_b:width=8,ibot"),
+            (List{"kl", "simclr:negatives=64,width=96", "dino_b:width=8", "ibot"}));
+  EXPECT_EQ(split_objectives("kl:,width=8"), List{"kl:,width=8"});  // make_objective() refuses it
+  EXPECT_EQ(split_objectives("kl:direction=a:b"), List{"kl:direction=a:b"});
+}
+
+TEST(Factory, AListWithHolesOrStrayParametersIsRefused) {
+  for (const char* text : {"", ",", "kl,,dino", "kl,dino,", ",kl", "width=8", "width=8,kl"})
+    EXPECT_ERROR("choose from: kl, dino, simclr", split_objectives(text));
+  EXPECT_ERROR("write simclr:negatives=64", split_objectives("kl,simclr,negatives=64"));
+  for (const std::string& one : split_objectives("klein,dino of,kl"))
+    if (one != "kl") EXPECT_ERROR("choose from: kl, dino", make_objective(one, context()));
+}
+
 TEST(Factory, TheDenominatorFollowsATemperatureGivenAlone) {
   EXPECT_EQ(number(*make_objective("simclr:temperature=0.2", context()), "denominator_temperature"),
             0.2);

@@ -90,14 +90,6 @@ TEST(Thumbnail, IsTheCentreSquareShrunkAndNeverGrown) {
   }
 }
 
-TEST(Evaluation, EveryCombinationFewerBlocksFirst) {
-  EXPECT_EQ(report::combinations({"e", "k", "d"}),
-            (std::vector<std::string>{"e", "k", "d", "e+k", "e+d", "k+d", "e+k+d"}));
-  EXPECT_EQ(
-      report::combinations({"e", "a", "b", "c", "d"}),
-      (std::vector<std::string>{"e", "a", "b", "c", "d", "e+a", "e+a+b", "e+a+b+c", "e+a+b+c+d"}));
-}
-
 TEST(Evaluation, ChangeIsPaired) {
   const std::vector<int64_t> targets(10, 1), before{1, 1, 1, 1, 1, 0, 0, 0, 0, 0},
       after{1, 1, 1, 1, 0, 1, 1, 1, 0, 0};

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/words.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fungi/base/words.h"
+
+namespace fungi::app {
+namespace {
+
+// tools/check_words.py looks after this table: a word that the library uses has to stand here.
+const std::map<std::string_view, std::string_view> kWords{
+    {"all_combinations", "--all-combinations"},
+    {"apply", "--apply"},
+    {"effort", "--effort"},
+    {"features", "--features"},
+    {"k", "-k"},
+    {"kind", "--kind"},
+    {"lambda", "--lambda"},
+    {"like", "--like"},
+    {"metric", "--metric"},
+    {"pca", "'fungi pca'"},
+    {"probes", "--probes"},
+    {"sampling", "--sampling"},
+    {"truth", "--truth"},
+};
+
+}  // namespace
+
+std::string worded(std::string_view text) {
+  return with_words(text, [](const Word& word) -> std::optional<std::string> {
+    const auto own = kWords.find(word.name);
+    if (own == kWords.end()) return {};
+    std::string said(own->second);
+    if (!word.key.empty()) return said.append(" ").append(word.key).append("=").append(word.value);
+    if (!word.value.empty()) said.append(" ").append(word.value);
+    return said;
+  });
+}
+
+Error worded(const Error& error) {
+  const std::string& place = error.place();  // a word alone, or the name of a file as it is
+  const bool word = place.starts_with('`') && place.find('`', 1) + 1 == place.size();
+  return Error(worded(error.message()), word ? worded(place) : place, worded(error.hint()));
+}
+
+}  // namespace fungi::app
