@@ -13,11 +13,15 @@ namespace {
 const std::map<std::string_view, std::string_view> kWords{
     {"all_combinations", "--all-combinations"},
     {"apply", "--apply"},
+    {"effort", "--effort"},
     {"features", "--features"},
     {"k", "-k"},
+    {"kind", "--kind"},
     {"lambda", "--lambda"},
     {"like", "--like"},
+    {"metric", "--metric"},
     {"pca", "'fungi pca'"},
+    {"probes", "--probes"},
     {"sampling", "--sampling"},
     {"truth", "--truth"},
 };

@@ -16,17 +16,19 @@ class RowsById {
   // thrown here, and the next call tries again.
   template <class IdOf>
   std::optional<size_t> find(std::string_view id, size_t rows, const IdOf& id_of) const {
-    std::call_once(read_, [&] {
-      rows_.clear();
+    const std::lock_guard lock(mutex_);
+    if (!read_) {
       rows_.reserve(rows);
       for (size_t row = 0; row < rows; ++row) rows_.emplace(id_of(row), row);
-    });
+      read_ = true;
+    }
     const auto at = rows_.find(id);
     return at == rows_.end() ? std::nullopt : std::optional(at->second);
   }
 
  private:
-  mutable std::once_flag read_;
+  mutable std::mutex mutex_;  // std::call_once hangs on some systems after an exception
+  mutable bool read_ = false;
   mutable std::unordered_map<std::string_view, size_t> rows_;
 };
 
