@@ -7,7 +7,7 @@
 
 #include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 
 namespace fungi::app {
 

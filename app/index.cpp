@@ -7,7 +7,7 @@
 
 #include "app/features.h"
 #include "app/progress.h"
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 
 namespace fungi::app {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 #include "fungi/store/store.h"
 
 namespace fungi::app {

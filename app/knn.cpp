@@ -9,7 +9,7 @@
 #include "app/features.h"
 #include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/fewshot.h"
-#include "fungi/search/gradient_search.h"
+#include "fungi/retrieve/gradient_search.h"
 
 namespace fungi::app {
 namespace {

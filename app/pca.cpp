@@ -8,7 +8,7 @@
 
 #include "app/features.h"
 #include "fungi/feature/reduction.h"
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 #include "fungi/store/files.h"
 
 namespace fungi::app {

@@ -11,7 +11,7 @@
 
 #include "app/features.h"
 #include "fungi/evaluate/retrieval.h"
-#include "fungi/search/gradient_search.h"
+#include "fungi/retrieve/gradient_search.h"
 
 namespace fungi::app {
 namespace {

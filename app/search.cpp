@@ -8,7 +8,7 @@
 
 #include "app/features.h"
 #include "fungi/checkpoint/checkpoint.h"
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 #include "fungi/search/knn.h"
 #include "fungi/store/text.h"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-#include "fungi/backbone/run.h"
+#include "fungi/backbone/encode.h"
 
 namespace fungi {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of a store that was extracted with --keep-factors, as the factors they are made of:
 // G = Σ b_i ⊗ [a_i ; 1]. From them they can be projected anew (project_store.h) or compared exactly
-// (search/gradient_search.h), without the model.
+// (retrieve/gradient_search.h), without the model.
 #pragma once
 
 #include <span>

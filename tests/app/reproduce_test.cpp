@@ -59,7 +59,7 @@ void link_pictures(const std::string& split, size_t classes, size_t each, const 
     size_t left = each;
     for (const fs::path& file : entries(folder))
       if (left-- > 0)
-        fs::create_symlink(file, to / folder.filename() / file.filename());
+        fs::create_symlink(fs::absolute(file), to / folder.filename() / file.filename());
       else
         break;
   }

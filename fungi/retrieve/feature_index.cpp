@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 
 #include <fmt/format.h>
 

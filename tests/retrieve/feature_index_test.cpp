@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indices of stores, searches of stores in parts, and the recall that is printed, each against a
 // plain search in memory.
-#include "fungi/search/feature_index.h"
+#include "fungi/retrieve/feature_index.h"
 
 #include <gtest/gtest.h>
 
@@ -248,42 +248,6 @@ TEST(FeatureIndex, AStoreIsSearchedInTheOrderOfKeys) {
     for (size_t i = 0; i < k; ++i) EXPECT_EQ(found.index(0, i), expected.index(0, i)) << k;
     EXPECT_EQ(found.index(0, 0), 1u);
   }
-}
-
-// The printed recall, counted by hand from full searches.
-TEST(FeatureIndex, RecallLeavesTheRowItselfOut) {
-  Pool pool(2);
-  const size_t n = 600, k = 7;
-  Matrix<float> rows(n, 12);
-  const RandomStream random(5, "recall");
-  for (size_t i = 0; i < n; ++i)
-    for (size_t c = 0; c < 12; ++c)
-      rows(i, c) = float(random.normal((i % 20 == 1 ? i - 1 : i) * 12 + c));  // some copies
-  const Index index = Index::build(rows, {.kind = IndexKind::ivf, .lists = 60}, pool);
-  const SearchOptions poor{.probes = 1};
-  std::vector<size_t> queries;
-  for (size_t i = 0; i < n; i += 7) queries.push_back(i);
-  size_t hits = 0;
-  for (size_t q : queries) {
-    const Neighbours found = index.search(rows.view().slice(q, 1), k + 1, pool, poor);
-    std::vector<double> distance(n), others;
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t c = 0; c < 12; ++c)
-        distance[i] += (double(rows(i, c)) - rows(q, c)) * (double(rows(i, c)) - rows(q, c));
-      if (i != q) others.push_back(distance[i]);
-    }
-    std::sort(others.begin(), others.end());
-    size_t taken = 0;
-    for (size_t b = 0; b <= k && taken < k; ++b) {
-      if (found.index(0, b) == q) continue;
-      ++taken;
-      hits += distance[found.index(0, b)] <= others[k - 1];
-    }
-  }
-  const double share = recall_of_rows(index, rows, queries, k, pool, poor);
-  EXPECT_DOUBLE_EQ(share, double(hits) / double(queries.size() * k));
-  EXPECT_LT(share, 0.95) << "one list of sixty must miss some";
-  EXPECT_DOUBLE_EQ(recall_of_rows(index, rows, queries, k, pool, {.probes = 60}), 1);
 }
 
 TEST(FeatureIndex, RecallIsOverSoManyRowsAtEqualDistances) {

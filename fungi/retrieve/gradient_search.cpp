@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fungi/search/gradient_search.h"
+#include "fungi/retrieve/gradient_search.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "fungi/feature/kept_factors.h"
-#include "fungi/search/gradient_products.h"
+#include "fungi/retrieve/gradient_products.h"
 
 namespace fungi {
 namespace {

@@ -1,56 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading a backbone: which weights are read and packed, and for which of them the transpose is
-// needed, too. run.cpp runs it.
+// Weights in: which of them are read and packed, and for which the transpose is needed, too.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
-#include <charconv>
 #include <cmath>
 
+#include "fungi/backbone/encode.h"
 #include "fungi/backbone/position.h"
-#include "fungi/backbone/run.h"
 
 namespace fungi {
-
-uint64_t next_backbone_number() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
-
-Workspace::Workspace() : state_(std::make_unique<State>()) {}
-Workspace::Workspace(Workspace&&) noexcept = default;
-Workspace& Workspace::operator=(Workspace&&) noexcept = default;
-Workspace::~Workspace() = default;
-
-LayerId LayerId::parse(std::string_view name, size_t depth) {
-  const std::string hint = fmt::format(
-      "use blocks.N.attn.qkv, .attn.proj, .mlp.fc1 or .mlp.fc2 with N from 0 to {} (or -1 for the "
-      "last)",
-      depth - 1);
-  const std::string text(name);
-  long block = 0;
-  const char *begin = text.c_str() + std::min<size_t>(7, text.size()),
-             *end = text.c_str() + text.size();
-  const auto [next, error] = std::from_chars(begin, end, block);
-  if (!text.starts_with("blocks.") || error != std::errc{})
-    fail(fmt::format("'{}' is not a layer", name), "layer", hint);
-  if (block < 0) block += long(depth);
-  if (block < 0 || size_t(block) >= depth)
-    fail(fmt::format("'{}' is outside the {} blocks", name, depth), "layer", hint);
-  const std::string_view part(next, size_t(end - next));
-  for (Part p : {Part::qkv, Part::proj, Part::fc1, Part::fc2}) {
-    const LayerId id{size_t(block), p};
-    if (id.name() == fmt::format("blocks.{}{}", block, part)) return id;
-  }
-  fail(fmt::format("'{}' is not a layer", name), "layer", hint);
-}
-
-std::string LayerId::name() const {
-  static constexpr const char* parts[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"};
-  return fmt::format("blocks.{}.{}", block, parts[size_t(part)]);
-}
-
 namespace {
 
 Norm load_norm(const TensorSource& tensors, const Architecture& a, const std::string& name,
@@ -171,83 +128,6 @@ Backbone Backbone::assemble(const Architecture& architecture, const TensorSource
   w.options.clip_with_gelu = false;  // the architecture is the caller's word
   load(w, tensors, pool);
   return Backbone(weights);
-}
-
-const Architecture& Backbone::architecture() const { return weights_->arch; }
-const BackboneOptions& Backbone::options() const { return weights_->options; }
-const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
-std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
-const std::filesystem::path& Backbone::path() const { return weights_->path; }
-
-std::string Backbone::sha256() const {
-  const Weights& w = *weights_;
-  if (w.path.empty()) return "";
-  std::call_once(w.hashed, [&w] {
-    const Checkpoint checkpoint = Checkpoint::open(w.path);
-    if (checkpoint.stamp() != w.stamp)
-      fail(
-          "the file was changed or replaced after the backbone was opened: its sum is not that of "
-          "the weights in use",
-          w.path.string(), "open the backbone again, and leave the file alone while it is used");
-    w.sha256 = checkpoint.sha256();
-  });
-  return w.sha256;
-}
-
-size_t layer_inputs(const Architecture& a, const LayerId& layer) {
-  switch (layer.part) {
-    case LayerId::Part::proj:
-      return a.attention_width();
-    case LayerId::Part::fc2:
-      return a.mlp_hidden;
-    default:
-      return a.width;
-  }
-}
-
-size_t layer_outputs(const Architecture& a, const LayerId& layer) {
-  switch (layer.part) {
-    case LayerId::Part::qkv:
-      return 3 * a.attention_width();
-    case LayerId::Part::fc1:
-      return a.mlp_hidden * (a.gated_mlp ? 2 : 1);
-    default:
-      return a.width;
-  }
-}
-
-bool layer_bias(const Architecture& a, const LayerId& layer) {
-  return layer.part == LayerId::Part::qkv ? a.qkv_bias : a.linear_bias;
-}
-
-namespace {
-
-void require_layer(const std::optional<LayerId>& layer) {
-  if (!layer)
-    fail("the backbone was opened without a layer", "layer", "set BackboneOptions::layer");
-}
-
-}  // namespace
-
-size_t Backbone::layer_inputs() const {
-  require_layer(weights_->layer);
-  return fungi::layer_inputs(weights_->arch, *weights_->layer);
-}
-
-size_t Backbone::layer_outputs() const {
-  require_layer(weights_->layer);
-  return fungi::layer_outputs(weights_->arch, *weights_->layer);
-}
-
-bool Backbone::layer_bias() const {
-  require_layer(weights_->layer);
-  return fungi::layer_bias(weights_->arch, *weights_->layer);
-}
-
-size_t Backbone::preferred_batch() const {
-  const Architecture& a = weights_->arch;
-  if (a.input == InputKind::token_ids) return 16;
-  return std::max<size_t>(1, 1024 / a.tokens());
 }
 
 }  // namespace fungi

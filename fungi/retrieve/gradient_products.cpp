@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fungi/search/gradient_products.h"
+#include "fungi/retrieve/gradient_products.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // layer's gradient needs is kept: with the default layer (output projection of the last block) and
 // a pooled prefix token, the last block is evaluated for that token alone after its keys and
 // values, and no attention is differentiated (SPEC 1.3).
-#include "fungi/backbone/run.h"
+#include "fungi/backbone/encode.h"
 
 #include <fmt/format.h>
 

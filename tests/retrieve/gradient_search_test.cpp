@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neighbours by whole gradients against plain double-precision rows of unit blocks, for every
 // metric; independence of blocks and threads; and what ever wider projections tend to.
-#include "fungi/search/gradient_search.h"
+#include "fungi/retrieve/gradient_search.h"
 
 #include <gtest/gtest.h>
 

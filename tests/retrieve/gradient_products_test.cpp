@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inner products of whole gradients against gradients formed in double precision, both ways, for
 // any company and any threads.
-#include "fungi/search/gradient_products.h"
+#include "fungi/retrieve/gradient_products.h"
 
 #include <gtest/gtest.h>
 
