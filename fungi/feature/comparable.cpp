@@ -51,13 +51,13 @@ bool takes_truncated(const Settings& settings) {
 Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::string>& blocks,
                         bool projected, const std::string& place) {
   const StoreSpec& spec = manifest.spec;
-  Json widths = Json::object(), state = Json::object();
-  const std::vector<std::string> all = feature_names(spec);
+  Json shapes = Json::object(), state = Json::object();
+  const std::vector<std::string> all = names_of(spec.blocks);
   for (const std::string& name : blocks) {
     const bool gradient = name != "embedding";
     const std::string objective(factors_of(name).empty() ? name : factors_of(name));
     if (const StoreBlock* block = find_block(spec.blocks, name); block && (projected || !gradient))
-      widths[name] = block->width;
+      shapes[name] = store::shape_of(*block);
     for (const StoreState& array : manifest.state) {
       const bool of_longer =  // "kl-own-head" is of "kl-own", not of "kl"
           std::any_of(all.begin(), all.end(), [&](const std::string& other) {
@@ -71,7 +71,7 @@ Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::st
           {"settings", has_settings(spec) ? to_json(settings_of_blocks(read_settings(spec, place),
                                                                        blocks, projected))
                                           : store::parse_object(spec.settings, "settings")},
-          {"blocks", std::move(widths)},
+          {"blocks", std::move(shapes)},
           {"state", std::move(state)}};
 }
 

@@ -32,7 +32,6 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
   std::iota(everything.begin(), everything.end(), size_t{0});
   StoreRows rows = extractor.extract(dataset, everything);
   const std::vector<StoreBlock> blocks = extractor.blocks();
-  const auto is_feature = [](const StoreBlock& b) { return factors_of(b.name).empty(); };
   const auto features =  // they stand before factors
       size_t(std::count_if(blocks.begin(), blocks.end(), is_feature));
   std::vector<uint8_t> good(dataset.size(), 1);

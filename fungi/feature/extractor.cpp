@@ -127,8 +127,8 @@ std::vector<StoreBlock> Extractor::blocks() const {
          "use the default layer");
   for (const ScheduledObjective& o : s.objectives) {
     const size_t views = s.gradient_views(o) * s.backbone.architecture().pooled_tokens();
-    list.push_back({factor_block(o.objective->name(), 'b'), views * s.backbone.layer_outputs()});
-    list.push_back({factor_block(o.objective->name(), 'a'), views * s.backbone.layer_inputs()});
+    list.push_back({factor_block(o.objective->name(), 'b'), s.backbone.layer_outputs(), views});
+    list.push_back({factor_block(o.objective->name(), 'a'), s.backbone.layer_inputs(), views});
   }
   return list;
 }
@@ -286,7 +286,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
   s.make_workers();
   const std::vector<StoreBlock> layout = blocks();
   StoreRows out;
-  for (const StoreBlock& b : layout) out.blocks.emplace_back(samples.size(), b.width);
+  for (const StoreBlock& b : layout) out.blocks.emplace_back(samples.size(), b.size());
 
   const size_t group =
       std::max<size_t>(s.options.waiting_bytes / (4 * s.waiting_floats()), s.pool.threads());

@@ -8,15 +8,6 @@
 #include "fungi/feature/settings.h"
 
 namespace fungi {
-namespace {
-
-size_t width_of(const StoreSpec& spec, const std::string& name) {
-  const StoreBlock* block = find_block(spec.blocks, name);
-  return block ? block->width : 0;
-}
-
-}  // namespace
-
 std::vector<std::string> gradient_blocks(const StoreSpec& spec) {
   std::vector<std::string> names = feature_names(spec);
   std::erase(names, "embedding");
@@ -27,8 +18,8 @@ KeptFactors::KeptFactors(const Store& store, const std::string& objective)
     : store_(store), b_(factor_block(objective, 'b')), a_(factor_block(objective, 'a')) {
   const StoreSpec& spec = store.manifest().spec;
   const std::string place = store.folder().string();
-  const size_t b = width_of(spec, b_), a = width_of(spec, a_);
-  if (b == 0 || a == 0)
+  const StoreBlock *b = find_block(spec.blocks, b_), *a = find_block(spec.blocks, a_);
+  if (!b || !a)
     fail(fmt::format("the store holds no factors of '{}' (blocks {} and {})", objective, b_, a_),
          place, "extract again with --keep-factors");
   // Gradients may be very small numbers: float16 loses some of them without a sign.
@@ -40,10 +31,11 @@ KeptFactors::KeptFactors(const Store& store, const std::string& objective)
     fail("the settings name no layer, whose shape the factors need", place,
          "restore manifest.json");
   layer_ = settings.gradient->shape;
-  terms_ = b / layer_.outputs;
-  if (terms_ * layer_.outputs != b || terms_ * layer_.inputs != a)
-    fail(fmt::format("expected factors of a {} x {} layer, found {} columns in {} and {} in {}",
-                     layer_.outputs, layer_.inputs, b, b_, a, a_),
+  terms_ = b->rows;
+  if (a->rows != terms_ || b->width != layer_.outputs || a->width != layer_.inputs)
+    fail(fmt::format("expected factors of a {} x {} layer, found {} x {} numbers in {} and {} x {} "
+                     "in {}",
+                     layer_.outputs, layer_.inputs, b->rows, b->width, b_, a->rows, a->width, a_),
          place, "restore manifest.json, or extract again with --keep-factors");
 }
 

@@ -140,7 +140,7 @@ class Reprojection {
   StoreRows rows(const Samples& samples, const StoreWork& work, Pool& pool) const {
     StoreRows out;
     for (const StoreBlock& block : spec_.blocks)
-      out.blocks.emplace_back(work.samples.size(), block.width);
+      out.blocks.emplace_back(work.samples.size(), block.size());
     std::vector<size_t> positions, wanted;  // in the work, in the store
     for (size_t p = 0; p < work.samples.size(); ++p) {
       if (const FailedSample* f = samples.failed[work.samples[p]]) {

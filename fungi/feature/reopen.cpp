@@ -118,7 +118,9 @@ ExtractorOptions extractor_options(const ExtractionRecord& record,
     o.projection = p.kind, o.projection_rows = p.rows;
     if (p.seed != settings.seed) o.projection_seed = p.seed;
   }
-  o.keep_factors = feature_names(record.manifest.spec).size() < record.manifest.spec.blocks.size();
+  const std::vector<StoreBlock>& blocks = record.manifest.spec.blocks;
+  o.keep_factors = std::any_of(blocks.begin(), blocks.end(),
+                               [](const StoreBlock& b) { return !factors_of(b.name).empty(); });
   for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
   o.own = std::move(own);
   return o;
@@ -255,6 +257,7 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
 
 Matrix<float> Reopened::rows(const Dataset& pictures, const std::vector<StoreBlock>& blocks,
                              std::vector<StoreFailure>* failures) {
+  require_side_by_side(blocks, "features");
   std::vector<size_t> all(pictures.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   StoreRows computed = state_->extractor.extract(pictures, all);
@@ -269,7 +272,7 @@ Matrix<float> Reopened::rows(const Dataset& pictures, const std::vector<StoreBlo
   for (const StoreBlock& b : blocks) {
     const auto& known_blocks = state_->spec.blocks;
     const StoreBlock* at = find_block(known_blocks, b.name);
-    if (!at || at->width != b.width)
+    if (!at || *at != b)
       fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width),
            "features");
     const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.data())];

@@ -68,7 +68,7 @@ bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, siz
     if (!std::filesystem::exists(path)) return false;
     try {
       const NpyFile file = NpyFile::open(path);
-      if (file.rows() != rows || file.cols() != block.width || type_of(file) != spec.type) {
+      if (file.rows() != rows || file.cols() != block.size() || type_of(file) != spec.type) {
         return false;
       }
     } catch (const Error& e) {

@@ -39,10 +39,14 @@ void fail_different(const Difference& d, const std::string& place, const std::st
        place, hint);
 }
 
+Json shape_of(const StoreBlock& block) {
+  return block.rows == 1 ? Json(block.width) : Json{block.rows, block.width};
+}
+
 Json identity(const StoreSpec& spec) {
   Json model = parse_object(spec.architecture, "architecture"), blocks = Json::object();
   model["sha256"] = spec.model_sha256;
-  for (const StoreBlock& block : spec.blocks) blocks[block.name] = block.width;
+  for (const StoreBlock& block : spec.blocks) blocks[block.name] = shape_of(block);
   return {{"pipeline", spec.pipeline},    {"precision", spec.precision},
           {"model", std::move(model)},    {"settings", parse_object(spec.settings, "settings")},
           {"type", to_string(spec.type)}, {"blocks", std::move(blocks)}};

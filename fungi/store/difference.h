@@ -21,6 +21,9 @@ std::optional<Difference> first_difference(const Json& expected, const Json& fou
 [[noreturn]] void fail_different(const Difference& difference, const std::string& place,
                                  const std::string& hint);
 
+// What a message says of a block: its width, or [rows, width].
+Json shape_of(const StoreBlock& block);
+
 // Everything that must be equal where nobody says otherwise: pipeline, precision, model, settings,
 // type and blocks.
 Json identity(const StoreSpec& spec);

@@ -51,7 +51,9 @@ void export_npz(const Store& store, const std::filesystem::path& file) {
     writer.append(array.bytes);
   };
   for (const StoreBlock& block : store.manifest().spec.blocks) {
-    writer.begin(block.name, kNpyDescr<float>, {store.rows(), block.width});
+    std::vector<size_t> shape{store.rows(), block.rows, block.width};
+    if (block.rows == 1) shape.erase(shape.begin() + 1);
+    writer.begin(block.name, kNpyDescr<float>, shape);
     for (size_t shard = 0; shard < store.shards(); ++shard)
       writer.append(npy_array(store.map(block.name, shard).rows).bytes);
   }

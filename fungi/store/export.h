@@ -23,7 +23,8 @@ struct Hdf5Options {
 // Writes into `folder` (made when missing) and returns the files:
 //   embeddings.h5   embeddings float32 [n, d], targets uint32 [n] (when the rows have labels; an
 //                   Error when only some have), ids and classes (strings; names of the targets)
-//   <block>.h5      for every other block: <layer> float32 [n, width]
+//   <block>.h5      for every other block: <layer> float32 [n, width], or [n, rows, width] where a
+//                   sample has several
 // Rows are written as the store has them; the attribute unit_rows says whether they all have
 // length 1. The paper's own files hold gradients before normalisation, which a store does not keep.
 // Shards are copied one at a time.
@@ -31,8 +32,8 @@ std::vector<std::filesystem::path> export_hdf5(const Store& store,
                                                const std::filesystem::path& folder,
                                                const Hdf5Options& options = {});
 
-// One .npz: an array for every block, ids (unicode), labels (int64, -1: none) and classes. Shards
-// are copied one at a time.
+// One .npz: an array for every block, [n, width] or [n, rows, width], ids (unicode), labels (int64,
+// -1: none) and classes. Shards are copied one at a time.
 void export_npz(const Store& store, const std::filesystem::path& file);
 
 }  // namespace fungi

@@ -84,18 +84,22 @@ class Output {
   Output(const Output&) = delete;
 
   void add_rows(const Store& store, const StoreBlock& block, const std::string& name) {
-    const hsize_t sizes[2] = {store.rows(), block.width};
-    const Handle space(H5Screate_simple(2, sizes, nullptr), H5Sclose, place_);
+    const int rank = block.rows == 1 ? 2 : 3;  // [n, width] or [n, rows, width]
+    const hsize_t rows = rank == 2 ? block.width : block.rows;
+    const hsize_t sizes[3] = {store.rows(), rows, block.width};
+    const Handle space(H5Screate_simple(rank, sizes, nullptr), H5Sclose, place_);
     const Handle set = dataset(name, H5T_IEEE_F32LE, space);
     bool unit = true;
     for (size_t shard = 0; shard < store.shards(); ++shard) {
       const Store::Mapped part = store.map(block.name, shard);
       if (part.rows.rows == 0) continue;
-      const hsize_t start[2] = {part.first_row, 0}, count[2] = {part.rows.rows, part.rows.cols};
-      const Handle memory(H5Screate_simple(2, count, nullptr), H5Sclose, place_);
+      const hsize_t start[3] = {part.first_row, 0, 0},
+                    count[3] = {part.rows.rows, rows, block.width};
+      const Handle memory(H5Screate_simple(rank, count, nullptr), H5Sclose, place_);
       check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, nullptr, count, nullptr), place_);
       check(H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, part.rows.data), place_);
-      unit = unit && rows_have_unit_length(part.rows);
+      unit =
+          unit && rows_have_unit_length({part.rows.data, part.rows.rows * block.rows, block.width});
     }
     const int8_t flag = unit ? 1 : 0;
     const Handle scalar(H5Screate(H5S_SCALAR), H5Sclose, place_);

@@ -66,7 +66,8 @@ std::string to_text(const StoreInfo& info) {
   }
   text += fmt::format("pipeline   {}\n", m.spec.pipeline);
   for (const StoreBlock& block : m.spec.blocks) {
-    text += fmt::format("block      {} [{}, {}] {}\n", block.name, m.rows(), block.width,
+    const std::string rows = block.rows == 1 ? "" : fmt::format("{}, ", block.rows);
+    text += fmt::format("block      {} [{}, {}{}] {}\n", block.name, m.rows(), rows, block.width,
                         to_string(m.spec.type));
   }
   text += fmt::format("classes    {}\n", m.classes.size());

@@ -16,12 +16,15 @@ namespace {
 using store::Json;
 
 constexpr const char* kFormat = "fungi feature store";
+constexpr size_t kMostFloats = size_t{1} << 40;  // of a block per sample: sums do not overflow
 
 Json blocks_json(const StoreSpec& spec) {
   Json blocks = Json::array();
   for (const StoreBlock& block : spec.blocks) {
-    blocks.push_back(
-        {{"name", block.name}, {"width", block.width}, {"type", to_string(spec.type)}});
+    blocks.push_back({{"name", block.name},
+                      {"rows", block.rows},
+                      {"width", block.width},
+                      {"type", to_string(spec.type)}});
   }
   return blocks;
 }
@@ -33,6 +36,8 @@ T field(const Json& object, const char* name, const std::string& place) {
   const auto found = object.find(name);
   if (found == object.end()) fail(fmt::format("the field '{}' is missing", name), place);
   try {
+    if (std::is_same_v<T, size_t> && !found->is_number_unsigned())  // get() would convert it
+      throw Json::type_error::create(302, "expected a whole number", nullptr);
     return found->get<T>();
   } catch (const Json::exception&) {
     fail(fmt::format("the field '{}' holds {}, which is of the wrong type", name,
@@ -105,16 +110,28 @@ std::string_view factors_of(std::string_view block) {
   return {};
 }
 
+bool is_feature(const StoreBlock& block) {
+  return block.rows == 1 && factors_of(block.name).empty();
+}
+
 std::vector<std::string> feature_names(const StoreSpec& spec) {
   std::vector<std::string> names;
   for (const StoreBlock& block : spec.blocks)
-    if (factors_of(block.name).empty()) names.push_back(block.name);
+    if (is_feature(block)) names.push_back(block.name);
   return names;
+}
+
+void require_side_by_side(const std::vector<StoreBlock>& blocks, const std::string& place) {
+  for (const StoreBlock& block : blocks)
+    if (block.rows != 1)
+      fail(fmt::format("the block '{}' has {} rows per sample, which cannot stand beside others",
+                       block.name, block.rows),
+           place, "name blocks with one row; Store::gather() and Store::map() read it");
 }
 
 size_t total_width(const std::vector<StoreBlock>& blocks) {
   size_t width = 0;
-  for (const StoreBlock& block : blocks) width += block.width;
+  for (const StoreBlock& block : blocks) width += block.size();
   return width;
 }
 
@@ -201,8 +218,9 @@ StoreManifest read_fields(const std::string& text, const std::string& place) {
   m.spec.pipeline = field<std::string>(json, "pipeline", place);
   m.spec.precision = field<std::string>(json, "precision", place);
   for (const Json& block : list(json, "blocks", place)) {
-    m.spec.blocks.push_back(
-        {field<std::string>(block, "name", place), field<size_t>(block, "width", place)});
+    m.spec.blocks.push_back({field<std::string>(block, "name", place),
+                             field<size_t>(block, "width", place),
+                             field<size_t>(block, "rows", place)});
     m.spec.type = parse_store_type(field<std::string>(block, "type", place));
   }
   const Json model = field<Json>(json, "model", place);
@@ -240,6 +258,13 @@ StoreManifest read_fields(const std::string& text, const std::string& place) {
   m.shard_size = field<size_t>(json, "shard_size", place);
   m.samples = field<size_t>(json, "samples", place);
   m.failed = field<size_t>(json, "failed", place);
+  size_t left = m.samples;
+  for (const StoreShard& shard : m.shards) {
+    if (shard.rows > left)
+      fail(fmt::format("the shards hold more rows than the data set of {} samples", m.samples),
+           place);
+    left -= shard.rows;
+  }
   m.planned = field<bool>(json, "planned", place);
   m.complete = field<bool>(json, "complete", place);
   require_valid(m.spec);
@@ -266,6 +291,11 @@ void require_valid(const StoreSpec& spec) {
     const std::string& name = block.name;
     require_file_name(name, "store");
     if (block.width == 0) fail(fmt::format("the block '{}' has no columns", name), "store");
+    if (block.rows == 0) fail(fmt::format("the block '{}' has no rows", name), "store");
+    if (block.rows > kMostFloats / block.width)
+      fail(fmt::format("the block '{}' has {} rows of {} columns per sample: more than any file",
+                       name, block.rows, block.width),
+           "store");
     if (!seen.insert(name).second) fail(fmt::format("two blocks are named '{}'", name), "store");
   }
   store::parse_object(spec.settings, "settings");

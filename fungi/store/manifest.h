@@ -15,7 +15,11 @@ inline constexpr int kStoreVersion = 2;
 // Names: a letter, then letters, digits, '_' and '-' (no '-' before a digit); not "rows", "failed".
 struct StoreBlock {
   std::string name;
-  size_t width = 0;  // floats per sample
+  size_t width = 0;
+  size_t rows =
+      1;  // of `width` floats, per sample: the patches of an image, the terms of a gradient
+  size_t size() const { return rows * width; }  // floats per sample, one row after the other
+  bool operator==(const StoreBlock&) const = default;
 };
 
 enum class StoreType { float32, float16 };
@@ -96,10 +100,13 @@ std::string factor_block(std::string_view objective, char which);
 // The objective whose factors a block holds; empty for any other block.
 std::string_view factors_of(std::string_view block);
 
-// Names of the blocks that are features: all but kept factors.
+// Features are blocks that can stand side by side: one row per sample, and no kept factors.
+bool is_feature(const StoreBlock& block);
 std::vector<std::string> feature_names(const StoreSpec& spec);
 
-// Of blocks side by side.
+// Error where one has several rows per sample: a length of 1 is that of a row.
+void require_side_by_side(const std::vector<StoreBlock>& blocks, const std::string& place);
+// Floats per sample, of all of them.
 size_t total_width(const std::vector<StoreBlock>& blocks);
 std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks);
 // Null when there is none of that name.
@@ -110,7 +117,7 @@ std::vector<std::string> split_features(std::string_view features);
 std::string to_json(const StoreManifest& manifest);
 StoreManifest parse_manifest(const std::string& text, const std::string& place);
 
-// Checks names and widths of the blocks and that the JSON fields hold objects; Error otherwise.
+// Checks names and sizes of the blocks and that the JSON fields hold objects; Error otherwise.
 void require_valid(const StoreSpec& spec);
 void require_state_name(const std::string& name);  // the same rules as for blocks
 // For a gradient's block: the same, and neither "embedding" nor what kept factors are called.

@@ -20,7 +20,7 @@ namespace {
 std::string refusal(const StoreSpec& spec, const StoreRows& rows, size_t position) {
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
     const float* values = rows.blocks[b].row(position);
-    for (size_t j = 0; j < spec.blocks[b].width; ++j) {
+    for (size_t j = 0; j < spec.blocks[b].size(); ++j) {
       if (!std::isfinite(values[j])) {
         return fmt::format("the block '{}' holds a value that is not finite", spec.blocks[b].name);
       }
@@ -42,9 +42,9 @@ void require_shapes(const StoreSpec& spec, const StoreWork& work, const StoreRow
   }
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
     const Matrix<float>& block = rows.blocks[b];
-    if (block.rows() != work.samples.size() || block.cols() != spec.blocks[b].width) {
+    if (block.rows() != work.samples.size() || block.cols() != spec.blocks[b].size()) {
       fail(fmt::format("expected {} x {} values, found {} x {}", work.samples.size(),
-                       spec.blocks[b].width, block.rows(), block.cols()),
+                       spec.blocks[b].size(), block.rows(), block.cols()),
            "block " + spec.blocks[b].name);
     }
   }
@@ -129,7 +129,7 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
   const bool as_computed =
       !part && failed_now.empty() && next == layout.last(shard) - layout.first(shard);
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
-    Matrix<float> block(as_computed ? 0 : pieces.size(), spec.blocks[b].width);
+    Matrix<float> block(as_computed ? 0 : pieces.size(), spec.blocks[b].size());
     for (size_t r = 0; r < block.rows(); ++r) {
       if (pieces[r].stored != nullptr) {
         sources.read(*pieces[r].stored, spec.blocks[b], block.row(r));

@@ -109,8 +109,8 @@ void Sources::read(const Location& location, const StoreBlock& block, float* out
     found = open_.insert_or_assign(block.name, std::move(opened)).first;
   }
   const View<const float> values = found->second.file.values;
-  FUNGI_ASSERT(location.row < values.rows && values.cols == block.width);
-  std::copy_n(values.row(location.row), block.width, out);
+  FUNGI_ASSERT(location.row < values.rows && values.cols == block.size());
+  std::copy_n(values.row(location.row), block.size(), out);
 }
 
 }  // namespace fungi::store

@@ -112,9 +112,9 @@ struct Store::State {
       fail("the file is missing", path.string(), store::kRepeat);
     store::BlockFile opened = open_whole(path);
     const View<const float>& values = opened.values;
-    if (values.rows != shard.rows || values.cols != block.width ||
+    if (values.rows != shard.rows || values.cols != block.size() ||
         opened.type != manifest.spec.type) {
-      fail(fmt::format("expected {} x {} {}, found {} x {} {}", shard.rows, block.width,
+      fail(fmt::format("expected {} x {} {}, found {} x {} {}", shard.rows, block.size(),
                        to_string(manifest.spec.type), values.rows, values.cols,
                        to_string(opened.type)),
            path.string(), store::kRepeat);
@@ -226,8 +226,7 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
   const std::vector<StoreBlock>& all = manifest().spec.blocks;
   std::vector<StoreBlock> chosen;
   if (features.empty() || features == "all") {
-    std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
-                 [](const StoreBlock& block) { return factors_of(block.name).empty(); });
+    std::copy_if(all.begin(), all.end(), std::back_inserter(chosen), is_feature);
     return chosen;
   }
   for (const std::string& name : split_features(features)) {
@@ -248,6 +247,7 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
 
 void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
                  View<float> out) const {
+  require_side_by_side(blocks, folder().string());
   const size_t width = total_width(blocks);
   if (out.cols != width || first > rows() || out.rows > rows() - first) {
     fail(fmt::format("asked for rows {} to {} and {} columns; there are {} rows and {} columns",
@@ -275,11 +275,12 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
 
 void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
                  std::span<const size_t> wanted, View<float> out) const {
+  require_side_by_side(blocks, folder().string());
   for (const StoreBlock& block : blocks)
-    if (const size_t width = state_->one_block(block.name).width; width != block.width)
-      fail(
-          fmt::format("asked for {} columns of '{}', which has {}", block.width, block.name, width),
-          folder().string(), "take the blocks that select() gives");
+    if (const StoreBlock& stored = state_->one_block(block.name); stored != block)
+      fail(fmt::format("asked for {} columns of '{}', which has {}", block.size(), block.name,
+                       stored.size()),
+           folder().string(), "take the blocks that select() gives");
   if (out.rows != wanted.size() || out.cols != total_width(blocks))
     fail(fmt::format("asked for {} rows and {} columns; there is room for {} rows and {} columns",
                      wanted.size(), total_width(blocks), out.rows, out.cols),
@@ -313,7 +314,7 @@ Store::Mapped Store::map(std::string_view block, size_t shard) const {
 
 Matrix<float> Store::gather(std::string_view block, std::span<const size_t> wanted) const {
   const std::vector<size_t>& starts = state_->first_row;
-  Matrix<float> out(wanted.size(), state_->one_block(block).width);
+  Matrix<float> out(wanted.size(), state_->one_block(block).size());
   Mapped mapped;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const size_t row = wanted[i];

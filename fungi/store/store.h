@@ -22,6 +22,11 @@
 
 namespace fungi {
 
+// The rows of one sample, in a line as Store::gather() and Store::map() give it.
+inline View<const float> rows_of(const StoreBlock& block, const float* line) {
+  return {line, block.rows, block.width};
+}
+
 // Features in memory with everything that belongs to their rows.
 struct FeatureSet {
   std::vector<std::string> ids;
@@ -58,11 +63,12 @@ class Store {
   size_t rows() const;
   std::string class_name(size_t row) const;  // empty when the row has no label
 
-  // "embedding+kl+dino" → blocks in that order; "" or "all" → every block but kept factors. Error
-  // naming the choices.
+  // "embedding+kl+dino" → blocks in that order; "" or "all" → every block that is a feature
+  // (manifest.h). Error naming the choices.
   std::vector<StoreBlock> select(std::string_view features) const;
 
-  // Rows first .. first + out.rows of the selected blocks side by side. normalise: each block of
+  // Rows first .. first + out.rows of the selected blocks side by side; an Error for blocks with
+  // several rows per sample, which gather() and map() give. normalise: each block of
   // each row is divided by its Euclidean norm (in f64; zero stays zero), as SPEC 1.6 has it; the
   // concatenation is not normalised again.
   void read(const std::vector<StoreBlock>& blocks, bool normalise, size_t first,
@@ -71,13 +77,14 @@ class Store {
   void read(const std::vector<StoreBlock>& blocks, bool normalise, std::span<const size_t> rows,
             View<float> out) const;
 
-  // Rows by number, of one block by its name, as stored; cheapest in ascending order.
+  // Rows by number, of one block by its name, as stored: a line of StoreBlock::size() floats for
+  // each, of which rows_of() gives the rows. Cheapest in ascending order.
   Matrix<float> gather(std::string_view block, std::span<const size_t> rows) const;
 
   FeatureSet load(std::string_view features = "all", bool normalise = true) const;
 
-  // One shard of one block: mapped, without a copy (float16: converted). The data lives as long as
-  // `owner`.
+  // One shard of one block: mapped, without a copy (float16: converted), a line for each of its
+  // samples. The data lives as long as `owner`.
   struct Mapped {
     View<const float> rows;
     size_t first_row = 0;

@@ -151,10 +151,32 @@ Json image(const Json& settings, const std::string& place) {
           {"preprocess", std::move(preprocess)}};
 }
 
+// A sample's factors were told as one long row; the file is the same.
+void split_factors(Json& block, const Json& gradient, const std::string& place) {
+  const Json& name = field(block, "name", place);
+  for (const auto& [end, length] : {std::pair("_factors_b", "outputs"), {"_factors_a", "inputs"}}) {
+    if (!name.is_string() || !name.get<std::string>().ends_with(end)) continue;
+    const Json whole = field(block, "width", place);
+    const size_t width = gradient[length];
+    if (!whole.is_number_unsigned() || width == 0 || whole.get<size_t>() % width != 0)
+      fail(fmt::format("the block '{}' has {} columns, but the layer has {} {}",
+                       name.get<std::string>(), dump(whole), width, length),
+           place);
+    block["rows"] = whole.get<size_t>() / width;
+    block["width"] = width;
+  }
+}
+
 }  // namespace
 
 Json upgrade_from_1(Json manifest, const std::string& place) {
   manifest["format_version"] = 2;
+  Json& blocks = manifest["blocks"];
+  if (!blocks.is_array()) fail("the field 'blocks' should be a list", place);
+  for (Json& block : blocks) {
+    if (!block.is_object()) fail("a block should be an object", place);
+    block["rows"] = size_t{1};
+  }
   const Json old = field(manifest, "settings", place);
   if (!old.is_object() || !old.contains("preset")) return manifest;  // of another program
   Json& model = manifest["model"];
@@ -165,8 +187,10 @@ Json upgrade_from_1(Json manifest, const std::string& place) {
                 {"objectives", old.value("objectives", Json::object())},
                 {"stated", old.value("stated", Json::object())},
                 {"image", image(old, place)}};
-  if (old.contains("objectives"))
+  if (old.contains("objectives")) {
     settings["gradient"] = gradient(old, model["architecture"], place);
+    for (Json& block : blocks) split_factors(block, settings["gradient"], place);
+  }
   manifest["settings"] = std::move(settings);
   return manifest;
 }

@@ -65,7 +65,7 @@ struct StoreFailure {
   std::string hint = {};      // what to do about it
 };
 
-// The outcome: for each block of the spec a matrix [work.samples.size(), width]; rows named in
+// The outcome: for each block of the spec a matrix [work.samples.size(), size()]; rows named in
 // `failures` and `undone` are ignored; without samples there may be no blocks. A row that holds a
 // value which is not finite (or too large for float16) becomes a failure of the stage "store".
 struct StoreRows {

@@ -145,6 +145,10 @@ TEST(OldStore, IsProjectedAnew) {
   Pool pool(1);
   const test::TemporaryFolder tmp;
   const Store store = Store::open(kStores / "factors");
+  const std::vector<StoreBlock>& blocks = store.manifest().spec.blocks;
+  EXPECT_EQ(*find_block(blocks, "dino_factors_b"), (StoreBlock{"dino_factors_b", 32, 4}));
+  EXPECT_EQ(*find_block(blocks, "simclr_factors_a"), (StoreBlock{"simclr_factors_a", 32, 81}));
+  EXPECT_EQ(*find_block(blocks, "dino"), (StoreBlock{"dino", 8}));
   EXPECT_EQ(KeptFactors(store, "dino").terms(), 4u);
   EXPECT_EQ(KeptFactors(store, "dino").layer(), (LayerShape{32, 32, true}));
   project_store(store, tmp / "same", {.rows = 8, .keep_factors = true}, pool);
@@ -193,6 +197,12 @@ TEST(OldStore, WhatSomebodyTouchedIsNamed) {
     }
   }
   EXPECT_NE(refused("/model/architecture/patch", "0x0"), "");
+  EXPECT_NE(refused("/model/architecture/heads", "0").find("kl_factors_a"), std::string::npos);
+  EXPECT_NE(refused("/blocks/4/width", 33).find("'kl_factors_b' has 33 columns"),
+            std::string::npos);
+  EXPECT_NE(refused("/blocks/4/width", -32).find("kl_factors_b"), std::string::npos);
+  EXPECT_NE(refused("/blocks/4", 3), "");
+  EXPECT_NE(refused("/blocks", 3), "");
   EXPECT_NE(refused("/settings", 3), "");
   EXPECT_NE(refused("/model", "x"), "");
 }

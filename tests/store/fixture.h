@@ -80,7 +80,7 @@ struct Extraction {
                     const StoreWork& work) {
     StoreRows rows;
     for (const StoreBlock& block : spec.blocks) {
-      rows.blocks.emplace_back(work.samples.size(), block.width);
+      rows.blocks.emplace_back(work.samples.size(), block.size());
     }
     const bool last = computed + work.samples.size() > stop_within;
     for (size_t p = 0; p < work.samples.size(); ++p) {
@@ -95,7 +95,7 @@ struct Extraction {
         continue;
       }
       for (size_t b = 0; b < spec.blocks.size(); ++b) {
-        for (size_t j = 0; j < spec.blocks[b].width; ++j) {
+        for (size_t j = 0; j < spec.blocks[b].size(); ++j) {
           rows.blocks[b](p, j) = example_value(id, b, j);
         }
       }

@@ -66,8 +66,8 @@ inline void write_factor_store(const std::filesystem::path& folder, size_t n, si
   spec.blocks = {{"embedding", kEmbedding}};
   for (const MadeGradient& g : kGradients) spec.blocks.push_back({g.name, 4});
   for (const MadeGradient& g : kGradients) {
-    spec.blocks.push_back({g.name + "_factors_b", g.terms * kOutputs});
-    spec.blocks.push_back({g.name + "_factors_a", g.terms * kInputs});
+    spec.blocks.push_back({g.name + "_factors_b", kOutputs, g.terms});
+    spec.blocks.push_back({g.name + "_factors_a", kInputs, g.terms});
   }
   StoreWriter writer(folder, spec, {.shard_size = shard});
   std::vector<StoreSample> samples;
@@ -75,7 +75,7 @@ inline void write_factor_store(const std::filesystem::path& folder, size_t n, si
   for (const StoreWork& work : writer.plan(samples, {"x", "y", "z"})) {
     StoreRows rows;
     for (const StoreBlock& block : spec.blocks)
-      rows.blocks.emplace_back(work.samples.size(), block.width);
+      rows.blocks.emplace_back(work.samples.size(), block.size());
     for (size_t p = 0; p < work.samples.size(); ++p) {
       const MadeSample s = made_sample(seed, work.samples[p]);
       std::copy(s.embedding.begin(), s.embedding.end(), rows.blocks[0].row(p));

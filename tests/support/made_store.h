@@ -34,7 +34,7 @@ inline void write_made_store(const std::filesystem::path& folder, const std::vec
   for (const StoreWork& work : writer.plan(samples, classes)) {
     StoreRows out;
     for (const StoreBlock& block : spec.blocks)
-      out.blocks.emplace_back(work.samples.size(), block.width);
+      out.blocks.emplace_back(work.samples.size(), block.size());
     for (size_t p = 0; p < work.samples.size(); ++p)
       for (size_t b = 0; b < names.size(); ++b) {
         const std::vector<float>& values = rows[work.samples[p]].blocks[b];
