@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "app/features.h"
+#include "app/words.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/search/knn.h"
@@ -172,7 +173,7 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a,
       reopened.rows(files, database.reduction().blocks(), database.knows_id(), &failures), pool);
   std::copy_n(found.data(), found.rows() * width, vectors.data());
   for (const StoreFailure& f : failures)
-    queries[f.position].error = fmt::format("{} ({})", f.reason, f.hint);
+    queries[f.position].error = fmt::format("{} ({})", worded(f.reason), worded(f.hint));
   return vectors;
 }
 

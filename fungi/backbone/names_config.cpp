@@ -20,7 +20,8 @@ std::string printed(const nlohmann::json& value) {
 [[noreturn]] void mistyped(const Checkpoint& checkpoint, const std::string& pointer,
                            const char* expected, const nlohmann::json& found) {
   fail(fmt::format("config.json: expected {} as {}, found {}", expected, pointer, printed(found)),
-       checkpoint.path(), "correct config.json, or move it away and state the facts with --set");
+       checkpoint.path(),
+       "correct config.json, or move it away and state the facts with `stated_facts`");
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ const nlohmann::json& NameReader::config() const {
     if (!all.is_object())
       fail("config.json: expected a JSON object, found something else or a part of one",
            checkpoint_.path(),
-           "get the file again, or move it away and state the facts with --set");
+           "get the file again, or move it away and state the facts with `stated_facts`");
     config_ = std::make_shared<const nlohmann::json>(std::move(all));
   }
   return *config_;

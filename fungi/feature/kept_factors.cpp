@@ -22,7 +22,7 @@ LayerShape layer_of(const Store& store) {
     const auto found = object.find(name);
     if (found == object.end() || !found->is_string())
       fail(fmt::format("the manifest does not say '{}', which the shape of the layer needs", name),
-           place, "extract again with --keep-factors");
+           place, "extract again with `keep_factors`");
     return found->get<std::string>();
   };
   const auto number = [&](const char* name) {
@@ -65,17 +65,17 @@ KeptFactors::KeptFactors(const Store& store, const std::string& objective)
   const size_t b = width_of(spec, b_), a = width_of(spec, a_);
   if (b == 0 || a == 0)
     fail(fmt::format("the store holds no factors of '{}' (blocks {} and {})", objective, b_, a_),
-         place, "extract again with --keep-factors");
+         place, "extract again with `keep_factors`");
   // Gradients may be very small numbers: float16 loses some of them without a sign.
   if (spec.type != StoreType::float32)
     fail("the factors were rounded to float16, which small gradients do not survive", place,
-         "extract again with --keep-factors and --storage float32");
+         "extract again with `keep_factors` and `storage=float32`");
   layer_ = layer_of(store);
   terms_ = b / layer_.outputs;
   if (terms_ * layer_.outputs != b || terms_ * layer_.inputs != a)
     fail(fmt::format("expected factors of a {} x {} layer, found {} columns in {} and {} in {}",
                      layer_.outputs, layer_.inputs, b, b_, a, a_),
-         place, "restore manifest.json, or extract again with --keep-factors");
+         place, "restore manifest.json, or extract again with `keep_factors`");
 }
 
 FactorRows KeptFactors::read(std::span<const size_t> rows) const {

@@ -27,7 +27,7 @@ auto from_settings(const ExtractionRecord& record, const Read& read) {
     return read(json::parse(record.manifest.spec.settings));
   } catch (const json::exception& e) {
     fail(fmt::format("the settings do not say how the rows were made: {}", e.what()), record.place,
-         "only stores of 'fungi extract', or with the settings of Extractor::spec(), can be "
+         "only stores that `extract` wrote, or with the settings of Extractor::spec(), can be "
          "continued; extract again");
   }
 }
@@ -173,11 +173,11 @@ void require_same_model(const ExtractionRecord& record, const fs::path& model) {
   if (!fs::exists(model, ignored))
     fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
                      record.place, spec.model_sha256),
-         model.string(), "say where it is with -m");
+         model.string(), "say where it is with `model`");
   if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
     fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
                      record.place, spec.model_sha256, found),
-         model.string(), "say with -m where the model of the rows is");
+         model.string(), "say with `model` where the model of the rows is");
 }
 
 namespace {
@@ -214,7 +214,7 @@ void require_same_matrix(const ExtractionRecord& record, const StoreSpec& rebuil
     fail(fmt::format("the matrix given is another one than that of {}: settings.projection.sha256 "
                      "is {} there, {} here",
                      record.place, stored, given),
-         "projection", "give the file that the rows were extracted with (--given)");
+         "projection", "give the file that the rows were extracted with (`given`)");
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
   if (own.projection == ProjectionKind::matrix) {
     if (options.projection_matrix.empty())
       fail("the rows were projected with a matrix of your own, which the store does not keep",
-           record.place, "give the file with --given");
+           record.place, "give the file with `given`");
     own.projection_matrix = std::move(options.projection_matrix);
   }
   const fs::path model = options.model.empty() ? fs::path(spec.model_path) : options.model;
