@@ -36,9 +36,9 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name,
 void fail_truncated(std::string_view format, std::string_view name, std::string_view detail,
                     bool usable) {
   fail(fmt::format("{} file is truncated: {}", format, detail), std::string(name),
-       usable ? "fetch the file again, or use what is there: `allow_truncated` and `retry_failed` "
-                "(DecodeOptions::allow_truncated)"
-              : "fetch the file again: nothing of what is there can be used");
+       usable
+           ? "fetch the file again, or use what is there with `allow_truncated` and `retry_failed`"
+           : "fetch the file again: nothing of what is there can be used");
 }
 
 void fail_corrupt(std::string_view format, std::string_view name, std::string_view detail) {

@@ -69,7 +69,7 @@ TEST(Comparable, WhatDecidesABlockAndNothingElse) {
   EXPECT_NE(differs(both, true, less).find("there is no block 'kl'; the store holds embedding"),
             std::string::npos);
   const Change f32 = [](StoreManifest& m) { m.spec.precision = "bf16"; };
-  EXPECT_NE(differs(embedding, true, f32).find("--precision f32"), std::string::npos);
+  EXPECT_NE(differs(embedding, true, f32).find("`precision=f32`"), std::string::npos);
   EXPECT_EQ(differs(both, true, [](StoreManifest& m) { m.spec.type = StoreType::float16; }), "");
 }
 
