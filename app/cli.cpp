@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/words.h"
 #include "fungi/backbone/backbone.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/objective/factory.h"
@@ -52,7 +53,7 @@ CLI::Validator stated_key() {
       require_stated_key(text.substr(0, text.find('=')));
       return "";
     } catch (const Error& e) {
-      return fmt::format("{}: {}", e.message(), e.hint());
+      return fmt::format("{}: {}", worded(e.message()), worded(e.hint()));
     }
   };
   return CLI::Validator(check, "");
@@ -243,7 +244,7 @@ CLI::Validator objective_word() {
             "'{}' is no objective but a file or folder: put the data set before the "
             "options",
             text);
-      return std::string(e.what());
+      return std::string(worded(e).what());
     }
   };
   return CLI::Validator(check, "");

@@ -8,6 +8,7 @@
 
 #include "app/extract_arguments.h"
 #include "app/progress.h"
+#include "app/words.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/store/store.h"
@@ -34,9 +35,9 @@ struct Notes {
   bool shown;
   std::vector<std::string> list = {};
 
-  void add(std::string note) {
-    if (shown) say("note: {}\n", app::shown(note));
-    list.push_back(std::move(note));
+  void add(const std::string& note) {
+    list.push_back(worded(note));
+    if (shown) say("note: {}\n", app::shown(list.back()));
   }
 };
 
@@ -146,7 +147,7 @@ int dry_run(const Extractor& extractor, StoreWriter& writer, const Dataset& data
 
 void print_failures(const Outcome& o) {
   for (const FailedSample& f : o.first_failed)
-    say("failed: {}: {}\n", shown(f.id), shown(f.reason, true));
+    say("failed: {}: {}\n", shown(f.id), shown(worded(f.reason), true));
   if (o.failed > o.first_failed.size())
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }

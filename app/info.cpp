@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
+#include "app/words.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/store/store.h"
 
@@ -129,7 +130,7 @@ Verb add_info(CLI::App& parent, CLI::App*& self) {
     if (holds("features.json")) return show_pca(a->folder, a->json);
     require_finished("unfinished-pca");
     const StoreInfo info = describe_store(a->folder);
-    fmt::print("{}\n", a->json ? to_json(info) : to_text(info));
+    fmt::print("{}\n", worded(a->json ? to_json(info) : to_text(info)));
     return int(kOk);
   };
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
+#include "app/words.h"
 #include "fungi/backbone/backbone.h"
 #include "fungi/checkpoint/tensor_type.h"
 
@@ -42,6 +43,7 @@ int run(const Arguments& args) {
     throw;
   }
   auto facts = describe(a);
+  for (auto& [name, value] : facts) value = worded(value);
   if (a.family.ends_with("clip") && !a.head)
     facts.emplace_back("projection",
                        "none found: embeddings are those of the tower, before any projection");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli.h"
+#include "app/words.h"
 
 namespace fungi::app {
 
@@ -19,13 +20,13 @@ Verb add_models(CLI::App& parent, CLI::App*& self) {
         list.push_back({{"family", f.name},
                         {"dialects", f.dialects},
                         {"examples", f.examples},
-                        {"notes", f.notes}});
+                        {"notes", worded(f.notes)}});
       print_json(list);
       return kOk;
     }
     fmt::print("{:<16}{:<50}{}\n", "family", "models", "tensor names of");
     for (const FamilyFacts& f : families())
-      fmt::print("{:<16}{:<50}{}\n{:<16}{}\n", f.name, f.examples, f.dialects, "", f.notes);
+      fmt::print("{:<16}{:<50}{}\n{:<16}{}\n", f.name, f.examples, f.dialects, "", worded(f.notes));
     return kOk;
   };
 }

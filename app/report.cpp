@@ -58,7 +58,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     Pool pool(a->threads.count());
     for (const std::string& note :
          report_notes(train, test, train_pictures.get(), test_pictures.get()))
-      say("note: {}\n", shown(note));
+      say("note: {}\n", shown(worded(note)));
     const std::string page =
         make_report(train, test, train_pictures.get(), test_pictures.get(), a->report, pool);
     AtomicFile file(out);

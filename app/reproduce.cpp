@@ -7,6 +7,7 @@
 
 #include "app/features.h"
 #include "app/reproduce_run.h"
+#include "app/words.h"
 #include "fungi/feature/extractor.h"
 
 namespace fungi::app {
@@ -106,7 +107,7 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
         results[{key, data}] =
             run_pair(table, facts, *backbone, paper_data(data), found, a.run, pool);
       } catch (const Error& e) {
-        findings.absent.push_back({"result", key + " on " + data, "", e.what()});
+        findings.absent.push_back({"result", key + " on " + data, "", worded(e).what()});
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "app/words.h"
 #include "fungi/backbone/backbone.h"
 #include "fungi/base/error.h"
 #include "fungi/base/text.h"
@@ -77,7 +78,7 @@ std::optional<FoundData> look_into(const fs::path& folder, const PaperData& data
   } catch (const fs::filesystem_error& e) {
     reason = fmt::format("{}: {}", folder.string(), e.code().message());
   } catch (const Error& e) {
-    reason = e.what();
+    reason = worded(e).what();
   }
   return {};
 }
@@ -139,7 +140,7 @@ std::vector<Candidate> candidates(const std::string& models, std::vector<std::st
       list.push_back({file, lower(fs::relative(file, models).string()), architecture});
     } catch (const Error& e) {
       notes.push_back(
-          fmt::format("{} is no checkpoint known here: {}", file.string(), e.message()));
+          fmt::format("{} is no checkpoint known here: {}", file.string(), worded(e.message())));
     }
   }
   return list;

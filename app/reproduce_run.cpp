@@ -9,6 +9,7 @@
 #include <set>
 
 #include "app/progress.h"
+#include "app/words.h"
 #include "fungi/evaluate/protocol.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/store/files.h"
@@ -26,12 +27,12 @@ Error with_own_hint(const Error& e, const fs::path& folder) {
   const auto advises = [&](const char* what) { return e.hint().find(what) != std::string::npos; };
   if (e.place() == "k" || e.place() == "shots")
     return Error(e.message(), e.place(), "the table asks for so many: it takes more pictures");
-  if (advises("--validation"))
+  if (advises("`validation="))
     return Error(e.message(), e.place(), "add a folder val to the data set, or more pictures");
-  if (advises("--kind"))
+  if (advises("`kind="))
     return Error(e.message(), e.place(),
                  "give every picture a class folder, and delete " + folder.string());
-  if (advises("--prune") || advises("--overwrite"))
+  if (advises("`prune`") || advises("`overwrite`"))
     return Error(e.message(), e.place(),
                  fmt::format("delete {}, or choose another --work", folder.string()));
   return e;
@@ -93,7 +94,7 @@ struct Job {
       extract_to_store(extractor, *dataset, writer, run);
     }
     for (const std::string& note : extractor.notes())
-      notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, note));
+      notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, worded(note)));
     return Store::open(folder);
   }
 
@@ -111,7 +112,7 @@ struct Job {
       try {
         result.percent[{setting, features}] = compute(setting, features);
       } catch (const Error& e) {
-        result.reasons[{setting, features}] = with_own_hint(e, folder()).what();
+        result.reasons[{setting, features}] = worded(with_own_hint(e, folder())).what();
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "app/features.h"
+#include "app/words.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/retrieve/database.h"
 #include "fungi/store/text.h"
@@ -58,7 +59,7 @@ Matrix<float> picture_vectors(const Database& database, const Arguments& a,
   Matrix<float> vectors = database.reduction().apply(
       reopened.rows(files, database.reduction().blocks(), database.knows_id(), &failures), pool);
   for (const StoreFailure& f : failures)
-    queries[f.position].error = fmt::format("{} ({})", f.reason, f.hint);
+    queries[f.position].error = fmt::format("{} ({})", worded(f.reason), worded(f.hint));
   return vectors;
 }
 

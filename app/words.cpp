@@ -12,18 +12,42 @@ namespace {
 // tools/check_words.py looks after this table: a word that the library uses has to stand here.
 const std::map<std::string_view, std::string_view> kWords{
     {"all_combinations", "--all-combinations"},
+    {"allow_truncated", "--allow-truncated"},
     {"apply", "--apply"},
+    {"dry_run", "--dry-run"},
     {"effort", "--effort"},
+    {"extract", "'fungi extract'"},
     {"features", "--features"},
+    {"given", "--given"},
+    {"index", "'fungi index'"},
+    {"inspect", "'fungi inspect'"},
     {"k", "-k"},
+    {"keep_factors", "--keep-factors"},
     {"kind", "--kind"},
     {"lambda", "--lambda"},
     {"like", "--like"},
     {"metric", "--metric"},
+    {"model", "-m"},
+    {"models", "'fungi models'"},
+    {"objectives", "--objectives"},
+    {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
+    {"precision", "--precision"},
     {"probes", "--probes"},
+    {"project", "'fungi project'"},
+    {"prune", "--prune"},
+    {"retry_failed", "--retry-failed"},
     {"sampling", "--sampling"},
+    {"split", "--split"},
+    {"stated_facts", "--set"},
+    {"storage", "--storage"},
+    {"strict", "--strict"},
+    {"tensors", "--tensors"},
+    {"test_pictures", "--test-pictures"},
+    {"threads", "-j"},
+    {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
+    {"validation", "--validation"},
 };
 
 }  // namespace
@@ -33,8 +57,8 @@ std::string worded(std::string_view text) {
     const auto own = kWords.find(word.name);
     if (own == kWords.end()) return {};
     std::string said(own->second);
-    if (!word.key.empty()) return said.append(" ").append(word.key).append("=").append(word.value);
-    if (!word.value.empty()) said.append(" ").append(word.value);
+    if (!word.key.empty()) said.append(" ").append(word.key);
+    if (!word.value.empty()) said.append(word.key.empty() ? " " : "=").append(word.value);
     return said;
   });
 }

@@ -168,7 +168,8 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
   add("width", a.width);
   add("depth", a.depth);
   add("heads", a.heads);
-  if (a.heads_assumed) add("heads_from", "assumed by the width; --set heads=N states another");
+  if (a.heads_assumed)
+    add("heads_from", "assumed by the width; `stated_facts[heads]=N` states another");
   add("head_dim", a.head_dim);
   add("mlp_hidden", a.mlp_hidden);
   add("embedding_width", a.embedding_width);

@@ -52,8 +52,9 @@ void read_clip(const NameReader& names, Architecture& a, RecipeWriter& w) {
     a.activation = kernel::Activation::quick_gelu;
   else if (!configured && !names.stated("activation"))
     fail("a CLIP tower in OpenAI's names does not tell its activation", names.checkpoint().path(),
-         "keep open_clip_config.json beside it, or state it: --set activation=quick_gelu (OpenAI's "
-         "weights, and open_clip's -quickgelu) or --set activation=gelu");
+         "keep open_clip_config.json beside it, or state it: `stated_facts[activation]=quick_gelu` "
+         "(OpenAI's "
+         "weights, and open_clip's -quickgelu) or `stated_facts[activation]=gelu`");
   a.head = names.has("proj");
   check_projection(names, a, "proj");
   if (a.head) a.embedding_width = names.dimension("proj", 1);
@@ -100,7 +101,7 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
       fail(fmt::format("config.json leaves out {}{}, whose value in a {} is not known here",
                        names.config_root().empty() ? "" : names.config_root().substr(1) + "/",
                        key + 1, printable(*type)),
-           names.checkpoint().path(), fmt::format("state it: --set {}=", fact));
+           names.checkpoint().path(), fmt::format("state it: `stated_facts[{}]`", fact));
   };
   require("/num_attention_heads", "heads");
   require("/hidden_act", "activation");
@@ -114,7 +115,7 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
     a.activation = *act;
   else if (!names.has_config() && !names.stated("activation"))
     fail("a CLIP tower without config.json does not tell its activation", names.checkpoint().path(),
-         "keep config.json beside it, or state --set activation=quick_gelu or gelu");
+         "keep config.json beside it, or state `stated_facts[activation]=quick_gelu` or gelu");
   else
     a.activation = kernel::Activation::quick_gelu;
   a.head = names.has("visual_projection.weight");

@@ -34,8 +34,8 @@ void check_type(const NameReader& names) {
                      (names.config_root() + "/model_type").substr(1), printable(*type),
                      fmt::join(kTypes, ", ")),
          names.checkpoint().path(),
-         "its tensors have the names of these, but it is not known to compute the same; `fungi "
-         "models` lists the families");
+         "its tensors have the names of these, but it is not known to compute the same; `models` "
+         "lists the families");
 }
 
 // Tensors beside the blocks that a ViT does not have: words (ViLT), relative positions (BEiT), the
@@ -55,7 +55,7 @@ void refuse_other_parts(const NameReader& names) {
     if (!known || t.name == above + "visual_projection.weight")
       fail("the tensor belongs to the network, but nothing here uses it",
            tensor_place(names.checkpoint().path(), t.name),
-           "this variant is not among those that `fungi models` lists; the embedding would be "
+           "this variant is not among those that `models` lists; the embedding would be "
            "wrong");
   }
 }
@@ -122,7 +122,7 @@ void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter
   if (names.has("embeddings.detection_tokens"))
     fail("tokens of a detector (YOLOS), expected an encoder of whole images",
          tensor_place(names.checkpoint().path(), names.full("embeddings.detection_tokens")),
-         "this variant is not among those that `fungi models` lists");
+         "this variant is not among those that `models` lists");
   refuse_other_parts(names);
   const std::string table = "embeddings.position_embeddings";
   const size_t plain = a.prefix_tokens - a.registers, positions = names.count(table) / a.width;

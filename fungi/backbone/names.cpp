@@ -18,7 +18,7 @@ size_t NameReader::dimension(std::string_view name, size_t axis) const {
   if (axis >= t->shape.size() || t->shape[axis] == 0)
     fail(fmt::format("the shape is {}, which has no axis {}", t->shape_text(), axis),
          fmt::format("{}: {}", checkpoint_.path(), printable(full(name))),
-         "the file is of another architecture; `fungi models` lists those known");
+         "the file is of another architecture; `models` lists those known");
   return t->shape[axis];
 }
 
@@ -96,7 +96,7 @@ void require_stated_key(const std::string& key) {
       "prefix", "heads", "size",   "activation", "pooling",       "norm_epsilon", "family",
       "mean",   "std",   "resize", "squash",     "interpolation", "crop"};
   if (!known.count(key))
-    fail(fmt::format("'{}' is not a fact that can be stated", key), "--set",
+    fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
 }
 
@@ -106,7 +106,7 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
     std::set<std::string> choices = kin;
     for (const FamilyFacts& f : families()) choices.insert(f.name);
     if (!choices.count(family->second))
-      fail(fmt::format("there is no family '{}'", family->second), "--set family",
+      fail(fmt::format("there is no family '{}'", family->second), "`stated_facts[family]`",
            fmt::format("choose one of: {}", fmt::join(choices, ", ")));
   }
   for (const auto& [key, value] : stated_facts) require_stated_key(key);
@@ -126,7 +126,7 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
     if (const auto family = names.stated("family");
         family && !kin.count(*family) && *family != found)
       fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, *family),
-           checkpoint.path(), "leave out --set family");
+           checkpoint.path(), "leave out `stated_facts[family]`");
     return reading;
   }
   refuse_unknown(checkpoint);
@@ -144,7 +144,8 @@ std::vector<FamilyFacts> families() {
        "the embedding is the mean of both prefix tokens"},
       {"deit3", "timm", "DeiT-III", "layer scale; positions on patches only"},
       {"dino", "timm", "DINO S/8 to B/16",
-       "own position interpolation; --set family=dino when the file name does not say so"},
+       "own position interpolation; `stated_facts[family]=dino` when the file name does not say "
+       "so"},
       {"dinov2", "timm, dinov2, huggingface", "DINOv2 S/14 to g/14, with or without registers",
        "layer scale, SwiGLU in the giant"},
       {"clip", "timm, openai, open_clip, huggingface", "CLIP image towers",

@@ -13,7 +13,7 @@ namespace fungi {
 namespace {
 
 constexpr const char* kVariant =
-    "this variant is not among those that `fungi models` lists; the embedding would be wrong";
+    "this variant is not among those that `models` lists; the embedding would be wrong";
 
 size_t after_separator(std::string_view name) {  // the last one; 0: none
   const size_t at = name.find_last_of("./");

@@ -20,7 +20,8 @@ std::string printed(const nlohmann::json& value) {
 [[noreturn]] void mistyped(const Checkpoint& checkpoint, const std::string& pointer,
                            const char* expected, const nlohmann::json& found) {
   fail(fmt::format("config.json: expected {} as {}, found {}", expected, pointer, printed(found)),
-       checkpoint.path(), "correct config.json, or move it away and state the facts with --set");
+       checkpoint.path(),
+       "correct config.json, or move it away and state the facts with `stated_facts`");
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ nlohmann::json json_beside(const Checkpoint& checkpoint, const char* name) {
   auto all = parse_json(text);
   if (!all.is_object())
     fail(fmt::format("{}: expected a JSON object, found something else or a part of one", name),
-         checkpoint.path(), "get the file again, or move it away and state the facts with --set");
+         checkpoint.path(), "get the file again, or move it away and state the facts with `stated_facts`");
   return all;
 }
 

@@ -20,7 +20,7 @@ size_t parse_size(const std::string& key, const std::string& value) {
   } catch (const std::exception&) {
   }
   fail(fmt::format("expected a whole number from 1 to {}, found '{}'", 1u << 20, value),
-       "--set " + key);
+       "`stated_facts[" + key + "]`");
 }
 
 // "384" or "384x256", height first.
@@ -55,7 +55,7 @@ std::optional<std::pair<size_t, size_t>> grid_of(
 void apply_stated(const NameReader& names, Architecture& a) {
   if (const auto size = stated_size(names)) {  // of images it is known already: set_grid()
     if (a.input == InputKind::token_ids)
-      fail("a text has no input size", "--set size", "leave it out");
+      fail("a text has no input size", "`stated_facts[size]`", "leave it out");
     std::tie(a.input_h, a.input_w) = *size;
   }
   if (const auto v = names.stated("activation")) a.activation = parse_activation(*v);
@@ -64,7 +64,7 @@ void apply_stated(const NameReader& names, Architecture& a) {
     char* end = nullptr;
     a.norm_epsilon = std::strtof(v->c_str(), &end);
     if (*end != '\0' || !(a.norm_epsilon > 0 && a.norm_epsilon < 1))
-      fail(fmt::format("'{}' is not a small positive number", *v), "--set norm_epsilon");
+      fail(fmt::format("'{}' is not a small positive number", *v), "`stated_facts[norm_epsilon]`");
   }
   a.head_dim = a.head_dim ? a.head_dim : a.width / std::max<size_t>(a.heads, 1);
   if (!a.head) a.embedding_width = a.width;
@@ -75,7 +75,7 @@ void check(const NameReader& names, const Architecture& a) {
   if (a.depth == 0 || a.width == 0 || a.heads == 0 || a.head_dim == 0 || a.mlp_hidden == 0)
     fail(fmt::format("impossible sizes: width {}, depth {}, heads {}, mlp {}", a.width, a.depth,
                      a.heads, a.mlp_hidden),
-         place, "see `fungi inspect`");
+         place, "see `inspect`");
   if (a.input != InputKind::token_ids) {
     if (a.stored_grid_h == 0 || a.stored_grid_w == 0)
       fail(fmt::format("a position table of {}x{} patches", a.stored_grid_h, a.stored_grid_w),
@@ -86,29 +86,29 @@ void check(const NameReader& names, const Architecture& a) {
         a.tokens() > most)
       fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
                        a.patch_h, a.patch_w),
-           place, "choose another --set size=");
+           place, "choose another `stated_facts[size]`");
     if (a.input == InputKind::image && (a.input_h % a.patch_h || a.input_w % a.patch_w))
       fail(fmt::format("the input size {}x{} is not a multiple of the patch {}x{}", a.input_h,
                        a.input_w, a.patch_h, a.patch_w),
-           place, "choose another --set size=");
+           place, "choose another `stated_facts[size]`");
     if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
         a.prefix_tokens == a.registers)
       fail(fmt::format("the model has no class token to pool (no {})",
                        printable(names.full("cls_token"))),
-           place, "is the file complete? Then state --set pooling=mean_patches");
+           place, "is the file complete? Then state `stated_facts[pooling]=mean_patches`");
   } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
     fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
-         place, "--set pooling=first or mean_all");
+         place, "state `stated_facts[pooling]=first` or mean_all");
   }
   if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
     fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
-         "state it: --set norm_epsilon=1e-6");
+         "state it: `stated_facts[norm_epsilon]=1e-6`");
   if (!a.relative_buckets && a.attention_width() != a.width)
     fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
-         place, "state the right number: --set heads=N");
+         place, "state the right number: `stated_facts[heads]=N`");
   if (a.rotary && a.head_dim % 4)
     fail(fmt::format("rotary positions need a head width divisible by 4, not {}", a.head_dim),
-         place, "--set heads=N");
+         place, "`stated_facts[heads]=N`");
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
   if (a.heads == 0 && a.width % 64 == 0) a.heads = a.width / 64;
   if (a.heads == 0)
     fail(fmt::format("a width of {} does not tell the number of heads", a.width),
-         names.checkpoint().path(), "state it: --set heads=N");
+         names.checkpoint().path(), "state it: `stated_facts[heads]=N`");
 }
 
 bool stated_size_has(const NameReader& names, const Architecture& a, size_t positions) {
@@ -171,9 +171,9 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
                                             printable(names.full(token)))
                               : ""),
          names.checkpoint().path(),
-         fmt::format("{}state the input size that has so many patches of {}x{}: --set size=HxW",
-                     one_more ? "get the whole file; or, where it is whole, " : "", a.patch_h,
-                     a.patch_w));
+         fmt::format(
+             "{}state the input size that has so many patches of {}x{}: `stated_facts[size]=HxW`",
+             one_more ? "get the whole file; or, where it is whole, " : "", a.patch_h, a.patch_w));
   }
   // Others show such a model the whole picture and leave out what is beyond the last patch.
   if (const auto size = config_input_size(names);
@@ -184,7 +184,7 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
                      size->first, size->second, a.patch_h, a.patch_w),
          names.checkpoint().path(),
          fmt::format("the model leaves out the edge of its pictures, which is not known here; to "
-                     "run it at another size: --set size={}x{}",
+                     "run it at another size: `stated_facts[size]={}x{}`",
                      grid->first * a.patch_h, grid->second * a.patch_w));
   std::tie(a.stored_grid_h, a.stored_grid_w) = *grid;
   std::tie(a.input_h, a.input_w) =

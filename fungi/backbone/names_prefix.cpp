@@ -78,7 +78,7 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
     for (const std::string& p : found)
       if (p == *wanted || p == *wanted + ".") return prefix_ = p, true;
     fail(fmt::format("there is no network under '{}'", *wanted), checkpoint_.path(),
-         fmt::format("choose --set prefix= one of: '{}'", fmt::join(found, "', '")));
+         fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'", fmt::join(found, "', '")));
   }
   std::copy_if(found.begin(), found.end(), std::back_inserter(better), preferred);
   if (better.empty()) {  // with half of the teacher there, the student is not meant
@@ -88,7 +88,8 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
   if (found.size() > 1) {
     if (better.size() != 1)
       fail(fmt::format("the file holds {} networks", found.size()), checkpoint_.path(),
-           fmt::format("choose --set prefix= one of: '{}'", fmt::join(found, "', '")));
+           fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'",
+                       fmt::join(found, "', '")));
     found = better;
   }
   prefix_ = found.front();
@@ -101,8 +102,7 @@ void refuse_missing(const NameReader& names, const std::string& tensor) {
 }
 
 void refuse_unknown(const Checkpoint& checkpoint) {
-  const char* hint =
-      "`fungi models` lists the families; `fungi inspect --tensors` lists the tensors";
+  const char* hint = "`models` lists the families; `inspect` with `tensors` lists the tensors";
   if (!prefixes_of(checkpoint, "layers.0.attention.q_proj.weight").empty() &&
       !prefixes_of(checkpoint, "embeddings.cls_token").empty())
     fail(

@@ -37,7 +37,7 @@ class OpenClipConfig {
   json transform(const char* key) const { return at({"preprocess_cfg", key}); }
   [[noreturn]] void refuse(const std::string& message) const {
     fail(fmt::format("{}: {}", kFile, message), place_,
-         "correct it, or move it away and state the facts with --set");
+         "correct it, or move it away and state the facts with `stated_facts`");
   }
   [[noreturn]] void unknown(const std::string& key, const json& value) const {
     refuse(fmt::format("{} is {}, which is not known here", printable(key), text(value)));

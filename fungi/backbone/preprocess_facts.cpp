@@ -122,7 +122,8 @@ class Processor {
   }
   [[noreturn]] void refuse(const std::string& message) const {
     fail(fmt::format("{}: {}", file_, message), place_,
-         "correct it, or move it away and state mean, std, resize and interpolation with --set");
+         "correct it, or move it away and state mean, std, resize and interpolation with "
+         "`stated_facts`");
   }
 
  private:
@@ -157,14 +158,16 @@ std::array<float, 3> parse_colours(const std::string& text, const char* key) {
   }
   if (at != end || (count != 1 && count != 3))
     fail(fmt::format("expected a number, or three with commas between them, found '{}'", text),
-         fmt::format("--set {}", key), fmt::format("e.g. {}=0.5 or {}=0.48,0.46,0.41", key, key));
+         fmt::format("`stated_facts[{}]`", key),
+         fmt::format("e.g. {}=0.5 or {}=0.48,0.46,0.41", key, key));
   if (count == 1) out[1] = out[2] = out[0];
   return out;
 }
 
 bool parse_choice(const std::string& text, const char* key, const char* yes, const char* no) {
   if (text != yes && text != no)
-    fail(fmt::format("expected {} or {}, found '{}'", yes, no, text), fmt::format("--set {}", key));
+    fail(fmt::format("expected {} or {}, found '{}'", yes, no, text),
+         fmt::format("`stated_facts[{}]`", key));
   return text == yes;
 }
 
@@ -177,7 +180,7 @@ void follow_crop(const Processor& file, const StatedFacts& facts, size_t crop, A
   if (crop % a.patch_h || crop % a.patch_w)
     fail(fmt::format("{}: a crop of {} is not a multiple of the patch {}x{}", file.file(), crop,
                      a.patch_h, a.patch_w),
-         file.place(), "state the input size: --set size=N");
+         file.place(), "state the input size: `stated_facts[size]=N`");
   a.input_h = a.input_w = crop;
 }
 
@@ -197,7 +200,7 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
   const auto refuse = [&](const char* key, const char* expected, const auto& found) {
     fail(fmt::format("config.json: expected {} as {}, found {}", expected, key, found),
          names.checkpoint().path(),
-         "correct config.json, or move it away and state the facts with --set");
+         "correct config.json, or move it away and state the facts with `stated_facts`");
   };
   PreprocessFacts& p = a.preprocess;  // what is left out is ImageNet's, as timm has it
   for (const auto& [key, colours] : {std::pair("mean", &p.mean), std::pair("std", &p.deviation)}) {
@@ -294,7 +297,7 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
                     *interpolation = find(facts, "interpolation"), *crop = find(facts, "crop");
   if (!mean && !deviation && !resize && !squash && !interpolation && !crop) return;
   if (a.input != InputKind::image)
-    fail("only images have an evaluation transform", "--set",
+    fail("only images have an evaluation transform", "`stated_facts`",
          "leave out mean, std, resize, squash, crop and interpolation");
   PreprocessFacts& p = a.preprocess;
   if (mean) p.mean = parse_colours(*mean, "mean");
@@ -308,7 +311,7 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
     if (error != std::errc() || last != end || p.resize < least || p.resize > kLargestSide)
       fail(fmt::format("expected the shorter side before the crop, {} to {}, found '{}'", least,
                        kLargestSide, *resize),
-           "--set resize");
+           "`stated_facts[resize]`");
   }
   if (squash) p.squash = parse_choice(*squash, "squash", "yes", "no");
   if (crop) p.floor_crop = parse_choice(*crop, "crop", "floor", "even");
@@ -321,7 +324,8 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
 }
 
 void check_preprocess(const Architecture& a, const std::string& place) {
-  const char* hint = "correct config.json or preprocessor_config.json, or state it with --set";
+  const char* hint =
+      "correct config.json or preprocessor_config.json, or state it with `stated_facts`";
   for (const float x : a.preprocess.deviation)
     if (!std::isnormal(x) || x < 0)
       fail(fmt::format("expected positive deviations of the colours (std), found {}", x), place,

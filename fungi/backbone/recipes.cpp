@@ -75,7 +75,7 @@ const Recipe& check_recipe(const Checkpoint& checkpoint, const Recipes& recipes,
                        count / rows, t.name, t.rows, t.cols),
            place,
            "the file is of another architecture, or facts it does not hold are to be stated: "
-           "--set heads=N, size=HxW");
+           "`stated_facts[heads]=N`, `stated_facts[size]=HxW`");
     if (!is_float(info->type))
       fail(fmt::format("is of type {}; f32, f16, bf16 or f64 was expected", to_string(info->type)),
            place, "give a checkpoint with float weights");

@@ -27,8 +27,8 @@ const std::set<std::string> kRelatives{
                               const std::string& known) {
   fail(fmt::format("the model_type is '{}', expected one of {}", printable(type), known),
        fmt::format("{}: config.json", names.checkpoint().path()),
-       "its tensors have the names of these, but it is not known to compute the same; `fungi "
-       "models` lists the families");
+       "its tensors have the names of these, but it is not known to compute the same; `models` "
+       "lists the families");
 }
 
 // Other embeddings that are added to the words or come after them: Ernie's, LayoutLM's, Bros's,
@@ -45,7 +45,7 @@ void refuse_other_parts(const NameReader& names) {
       known |= t.name.starts_with(names.full("embeddings.") + part);
     if (!known)
       fail("BERT has no such tensor", tensor_place(names.checkpoint().path(), t.name),
-           "this variant is not among those that `fungi models` lists");
+           "this variant is not among those that `models` lists");
   }
 }
 
@@ -95,7 +95,7 @@ std::optional<size_t> padding_id(const NameReader& names, const Architecture& a)
         "BERT and RoBERTa have these names, but other positions, and no config.json tells the "
         "model_type",
         names.checkpoint().path(),
-        "keep its config.json beside it; of BERT or ELECTRA, state --set family=bert");
+        "keep its config.json beside it; of BERT or ELECTRA, state `stated_facts[family]=bert`");
   return {};
 }
 

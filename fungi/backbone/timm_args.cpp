@@ -97,7 +97,7 @@ void check_timm_args(const NameReader& names, const Architecture& a) {
     fail(fmt::format("config.json says model_args/{} = {}, which is not known here", printable(key),
                      said),
          names.checkpoint().path(),
-         "this variant is not among those that `fungi models` lists; the embedding would be wrong");
+         "this variant is not among those that `models` lists; the embedding would be wrong");
   }
 }
 

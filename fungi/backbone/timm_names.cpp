@@ -176,18 +176,19 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
                        "plain ViT",
                        word),
            names.checkpoint().path(),
-           named ? "`fungi models` lists what can be run"
-                 : "a plain ViT? Rename the file, or state --set family=vit");
+           named ? "`models` lists what can be run"
+                 : "a plain ViT? Rename the file, or state `stated_facts[family]=vit`");
   if (origin.mentions("siglip") && !names.stated("activation") && !config_activation(names))
     fail("SigLIP's towers have two activations, which nothing tells apart",
          names.checkpoint().path(),
-         "state it: --set activation=gelu (SigLIP) or --set activation=gelu_tanh (SigLIP 2)");
+         "state it: `stated_facts[activation]=gelu` (SigLIP) or "
+         "`stated_facts[activation]=gelu_tanh` (SigLIP 2)");
   if (origin.mentions("giantopt") && a.heads_assumed)
     fail("this giant has wider heads than its width tells", names.checkpoint().path(),
-         "state their number: --set heads=16");
+         "state their number: `stated_facts[heads]=16`");
   if (names.has_affine("norm") && names.has_affine("fc_norm"))
     fail("two final norms, norm and fc_norm: expected one", names.checkpoint().path(),
-         "this variant is not among those that `fungi models` lists");
+         "this variant is not among those that `models` lists");
   const bool quick = origin.mentions("quickgelu") || origin.mentions("quick_gelu");
   if (quick) a.activation = kernel::Activation::quick_gelu;
   if (const auto act = config_activation(names)) a.activation = *act;
@@ -196,7 +197,8 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
     if (!names.has("blocks.0.mlp.w12.weight") && !origin.mentions("dinov2") &&
         !names.stated("activation"))
       fail("a gated MLP in timm's names does not tell its activation", names.checkpoint().path(),
-           "state it: --set activation=silu (SwiGLU, as in DINOv2's giant), gate rows first");
+           "state it: `stated_facts[activation]=silu` (SwiGLU, as in DINOv2's giant), gate rows "
+           "first");
   }
   if (a.norm_pre) {
     a.family = "clip";
@@ -205,7 +207,8 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
     if (architecture.find("clip") != std::string::npos) a.norm_epsilon = 1e-5f;
     if (!quick && !names.stated("activation") && !names.config_text("/architecture"))
       fail("a CLIP tower in timm's names does not tell its activation", names.checkpoint().path(),
-           "state it: --set activation=quick_gelu (OpenAI's weights) or --set activation=gelu");
+           "state it: `stated_facts[activation]=quick_gelu` (OpenAI's weights) or "
+           "`stated_facts[activation]=gelu`");
   } else if (a.layer_scale && names.has("mask_token")) {
     a.family = "dinov2", a.dialect = "dinov2";
     a.position_resize =
@@ -234,7 +237,7 @@ void set_pooling(const NameReader& names, Architecture& a) {
   else if (pool != "token")
     fail(fmt::format("config.json says global_pool {}{}, which is not known here", pool,
                      pool == "avg" ? " with prefix tokens" : ""),
-         names.checkpoint().path(), "state another: --set pooling=first or mean_patches");
+         names.checkpoint().path(), "state another: `stated_facts[pooling]=first` or mean_patches");
 }
 
 // The head of a tower is its projection; that of a fine-tuned one tells ImageNet's classes.
@@ -263,7 +266,8 @@ void check_resize_known(const NameReader& names, const Origin& origin, const Arc
                    "another way than timm, and nothing tells whose file this is",
                    a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w()),
        names.checkpoint().path(),
-       "state it: --set family=dino, or --set family=vit for any other; or keep timm's config.json "
+       "state it: `stated_facts[family]=dino`, or `stated_facts[family]=vit` for any other; or "
+       "keep timm's config.json "
        "beside it");
 }
 

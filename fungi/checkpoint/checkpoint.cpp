@@ -110,7 +110,7 @@ Matrix<float> Checkpoint::read(std::string_view name) const {
   const TensorInfo* info = find(name);
   if (info == nullptr)
     fail(fmt::format("there is no such tensor among {}", state_->tensors.size()),
-         tensor_place(state_->path, name), "'fungi inspect FILE' lists the names");
+         tensor_place(state_->path, name), "`inspect` with `tensors` lists the names");
   if (!is_float(info->type))
     fail(fmt::format("is of type {}; f32, f16, bf16 or f64 was expected", to_string(info->type)),
          tensor_place(state_->path, name), "store it as floats of one of these types");

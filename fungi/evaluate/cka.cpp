@@ -120,7 +120,7 @@ Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& bl
     if (!(product(a, a) > 0))
       fail(fmt::format("expected rows that differ, block {} has the same row everywhere",
                        chosen[a].name),
-           place, "leave the block out (--features)");
+           place, "leave the block out (`features`)");
     out(a, a) = 1;
     for (size_t b = 0; b < a; ++b)
       out(a, b) = out(b, a) = product(a, b) / (std::sqrt(product(a, a)) * std::sqrt(product(b, b)));

@@ -29,7 +29,7 @@ Split validation_split(Labels labels, const LinearProbeOptions& options) {
     return stratified_fraction(labels, 0.8, options.seed, options.class_names);
   } catch (const Error& e) {
     fail(e.message(), "training rows, of which a fifth chooses the penalty",
-         "give validation rows of their own (--validation STORE), or more rows per class");
+         "give validation rows of their own (`validation=STORE`), or more rows per class");
   }
 }
 
@@ -44,7 +44,7 @@ std::vector<size_t> shots_of(Labels labels, const std::vector<size_t>& fitted, b
   } catch (const Error& e) {
     if (!part) throw;
     fail(e.message() + " beside the fifth that chooses the penalty", e.place(),
-         "use fewer shots, or give validation rows of their own (--validation STORE)");
+         "use fewer shots, or give validation rows of their own (`validation=STORE`)");
   }
   return rows;
 }

@@ -98,7 +98,7 @@ void require_same_features(const StoreSpec& expected, const StoreSpec& found,
         *d, place,
         d->path.starts_with("settings.image.preprocess")
             ? "keep the model's config.json or preprocessor_config.json beside it, or state its "
-              "transform (--set mean= std= resize= squash= crop= interpolation=); or " +
+              "transform (`stated_facts`: mean, std, resize, squash, crop, interpolation); or " +
                   hint
             : hint);
 }
@@ -110,12 +110,12 @@ void require_comparable(const StoreManifest& expected, const StoreManifest& foun
     if (!find_block(found.spec.blocks, name))
       fail(fmt::format("there is no block '{}'; the store holds {}", name,
                        fmt::join(names_of(found.spec.blocks), ", ")),
-           place, "name blocks that both have with --features, or " + hint);
+           place, "name blocks that both have with `features`, or " + hint);
   }
   if (const auto d = difference(identity_of_blocks(expected, blocks, projected, place),
                                 identity_of_blocks(found, blocks, projected, place))) {
     const std::string own = d->path == "precision"
-                                ? hint + ", and --precision " + expected.spec.precision
+                                ? hint + ", and `precision=" + expected.spec.precision + "`"
                             : d->path.starts_with("settings.gradient.projection")
                                 ? "extract or project both with the same options"
                                 : hint;

@@ -56,7 +56,7 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
       const StoreFailure& f = failures.front();
       fail(f.reason, dataset.id(work.samples[f.position]),
            (f.hint.empty() ? "" : f.hint + "; ") +
-               "without --strict the run goes on: this file is recorded in failed.jsonl");
+               "without `strict` the run goes on: this file is recorded in failed.jsonl");
     }
   }
   return writer.finish();

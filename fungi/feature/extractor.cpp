@@ -114,14 +114,14 @@ std::vector<StoreBlock> Extractor::blocks() const {
                        "tokens: they would be too many",
                        o.objective->name()),
            "keep_factors",
-           fmt::format("extract '{}' into a store of its own without --keep-factors, or leave one "
+           fmt::format("extract '{}' into a store of its own without `keep_factors`, or leave one "
                        "of the two out",
                        o.objective->name()));
   if (s.backbone.architecture().pooled_tokens() == 0)
     fail(
         "factors can be kept where the embedding is that of the first tokens; here it is a mean "
         "over all of them, each with factors of its own",
-        "keep_factors", "leave --keep-factors out");
+        "keep_factors", "leave `keep_factors` out");
   if (!s.backbone.can_record())
     fail("factors can be kept for layers after the last attention only", "keep_factors",
          "use the default layer");
@@ -245,7 +245,7 @@ void Extractor::State::run_chunk(ChunkWorker& worker, const Dataset& dataset,
         continue;
       }
       failures[i] = {first + i, stage, "there is not enough memory for this file",
-                     "make it smaller, or free memory and repeat with --retry-failed"};
+                     "make it smaller, or free memory and repeat with `retry_failed`"};
       continue;
     }
     held.push_back({&decoded[i], dataset.id(index)});

@@ -21,11 +21,11 @@ KeptFactors::KeptFactors(const Store& store, const std::string& objective)
   const StoreBlock *b = find_block(spec.blocks, b_), *a = find_block(spec.blocks, a_);
   if (!b || !a)
     fail(fmt::format("the store holds no factors of '{}' (blocks {} and {})", objective, b_, a_),
-         place, "extract again with --keep-factors");
+         place, "extract again with `keep_factors`");
   // Gradients may be very small numbers: float16 loses some of them without a sign.
   if (spec.type != StoreType::float32)
     fail("the factors were rounded to float16, which small gradients do not survive", place,
-         "extract again with --keep-factors and --storage float32");
+         "extract again with `keep_factors` and `storage=float32`");
   const Settings settings = read_settings(spec, place);
   if (!settings.gradient)
     fail("the settings name no layer, whose shape the factors need", place,
@@ -36,7 +36,7 @@ KeptFactors::KeptFactors(const Store& store, const std::string& objective)
     fail(fmt::format("expected factors of a {} x {} layer, found {} x {} numbers in {} and {} x {} "
                      "in {}",
                      layer_.outputs, layer_.inputs, b->rows, b->width, b_, a->rows, a->width, a_),
-         place, "restore manifest.json, or extract again with --keep-factors");
+         place, "restore manifest.json, or extract again with `keep_factors`");
 }
 
 FactorRows KeptFactors::read(std::span<const size_t> rows) const {

@@ -99,7 +99,7 @@ class Reprojection {
     for (const std::string& name : gradient_blocks(old)) factors_.emplace_back(from, name);
     if (factors_.empty())
       fail("the store holds the embedding alone: there is no gradient to project",
-           from.folder().string(), "extract again with --objectives and --keep-factors");
+           from.folder().string(), "extract again with `objectives` and `keep_factors`");
     for (const StoreBlock& block : old.blocks)
       if (block.name == "embedding" || (options.keep_factors && !factors_of(block.name).empty()))
         copied_.push_back(block);

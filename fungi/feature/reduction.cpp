@@ -49,7 +49,7 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
 
 void Reduction::require_fits(const Store& other) const {
   require_comparable(origin_, other.manifest(), names_of(blocks_), true, other.folder().string(),
-                     "extract it with --like the store that the vectors were fitted on");
+                     "extract it with `like` the store that the vectors were fitted on");
 }
 
 Matrix<float> Reduction::apply(Matrix<float> joined, Pool& pool) const {
@@ -104,7 +104,7 @@ Reduction Reduction::open(const fs::path& folder) {
     fail("cannot be looked at: " + why.message(), place, "check the path and its permissions");
   if (!there)
     fail("there is no features.json: no PCA or index of a store was saved here", folder.string(),
-         "give the folder that 'fungi pca' or 'fungi index' wrote");
+         "give the folder that `pca` or `index` wrote");
   const Json json = store::parse(store::read_text(folder / kDescription), place);
   const auto damaged = [&](const std::string& what) { fail(what, place, "make it again"); };
   if (!json.is_object() || json.value("format", Json()) != kFormat)

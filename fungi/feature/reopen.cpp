@@ -155,11 +155,11 @@ void require_same_model(const ExtractionRecord& record, const fs::path& model) {
   if (!fs::exists(model, ignored))
     fail(fmt::format("there is no such file; the rows of {} were made with this model (sha256 {})",
                      record.place, spec.model_sha256),
-         model.string(), "say where it is with -m");
+         model.string(), "say where it is with `model`");
   if (const std::string found = Checkpoint::open(model).sha256(); found != spec.model_sha256)
     fail(fmt::format("this is another model than that of {}: expected sha256 {}, found {}",
                      record.place, spec.model_sha256, found),
-         model.string(), "say with -m where the model of the rows is");
+         model.string(), "say with `model` where the model of the rows is");
 }
 
 namespace {
@@ -174,7 +174,7 @@ void require_same_matrix(const ExtractionRecord& record, const Settings& rebuilt
     fail(fmt::format("the matrix given is another one than that of {}: "
                      "settings.gradient.projection.sha256 is {} there, {} here",
                      record.place, expected, given),
-         "projection", "give the file that the rows were extracted with (--given)");
+         "projection", "give the file that the rows were extracted with (`given`)");
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ Reopened::Reopened(const ExtractionRecord& record, Pool& pool, ReopenOptions opt
   if (gradient && gradient->projection.kind == ProjectionKind::matrix &&
       options.projection_matrix.empty())
     fail("the rows were projected with a matrix of your own, which the store does not keep",
-         record.place, "give the file with --given");
+         record.place, "give the file with `given`");
   const Backbone backbone = open_model(record, options, pool);
   ExtractorOptions own = extractor_options(record, std::move(options.objectives));
   own.modality = std::move(options.modality);

@@ -208,7 +208,7 @@ Settings read_settings(const StoreSpec& spec, const std::string& place) {
     return read_fields(spec, place);
   } catch (const Error& e) {
     fail(fmt::format("the settings do not say how the rows were made: {}", e.message()), place,
-         "only stores of 'fungi extract', or with the settings of Extractor::spec(), can be "
+         "only stores that `extract` wrote, or with the settings of Extractor::spec(), can be "
          "continued; extract again");
   }
 }

@@ -93,20 +93,19 @@ class FolderDataset final : public Dataset {
       if (!labelled)
         fail(fmt::format("expected a folder per class, found {} picture(s) and none in a folder",
                          loose),
-             root.string(), "give the folder that holds the class folders, or --kind flat");
+             root.string(), "give the folder that holds the class folders, or `kind=flat`");
       std::erase_if(found, is_loose);
       notes_.push_back(
           fmt::format("{} picture(s) lie outside the class folders and were left out", loose));
     } else if (labelled && loose > 0) {
-      notes_.push_back(
-          fmt::format("{} picture(s) lie outside the class folders and have no label; --kind "
-                      "classes leaves them "
-                      "out",
-                      loose));
+      notes_.push_back(fmt::format(
+          "{} picture(s) lie outside the class folders and have no label; `kind=classes` "
+          "leaves them out",
+          loose));
     }
     if (labelled && look_like_splits(tops(found)))
       notes_.push_back(fmt::format(
-          "folders that look like splits ({}) were taken for classes; --split takes one of them",
+          "folders that look like splits ({}) were taken for classes; `split` takes one of them",
           fmt::join(tops(found), ", ")));
     if (labelled) class_names_ = options.class_names.empty() ? tops(found) : options.class_names;
     for (const Found& f : found) {

@@ -37,8 +37,7 @@ void fail_truncated(std::string_view format, std::string_view name, std::string_
                     bool usable) {
   fail(fmt::format("{} file is truncated: {}", format, detail), std::string(name),
        usable
-           ? "fetch the file again, or use what is there: extract --allow-truncated --retry-failed "
-             "(DecodeOptions::allow_truncated)"
+           ? "fetch the file again, or use what is there with `allow_truncated` and `retry_failed`"
            : "fetch the file again: nothing of what is there can be used");
 }
 
@@ -149,10 +148,12 @@ Image read_image(const std::filesystem::path& file, const DecodeOptions& options
 void fail_reading(const char* what, int reason, const std::filesystem::path& file) {
   const std::string message = fmt::format("{}: {}", what, std::generic_category().message(reason));
   if (reason == EMFILE || reason == ENFILE)
-    throw Exhausted(message, file.string(),
-                    "allow more open files (ulimit -n) or use fewer threads (-j), then repeat");
+    throw Exhausted(
+        message, file.string(),
+        "allow more open files (ulimit -n) or use fewer threads (`threads`), then repeat");
   if (reason == ENOMEM)
-    throw Exhausted(message, file.string(), "free memory or use fewer threads (-j), then repeat");
+    throw Exhausted(message, file.string(),
+                    "free memory or use fewer threads (`threads`), then repeat");
   for (const int lost : {ESTALE, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH})
     if (reason == lost)
       throw Exhausted(message, file.string(), "connect the disk or the server again, then repeat");

@@ -93,8 +93,8 @@ std::string note_missing_pictures(const Store& store, const Dataset& pictures) {
     fail(fmt::format("the store has the sample '{}', the pictures do not, nor {} others of its {}",
                      *first, count - 1, ids.size()),
          store.folder().string(),
-         "give the data set that the store was made from (of --split, the folder of that split), "
-         "or leave out --train-pictures and --test-pictures");
+         "give the data set that the store was made from (of `split`, the folder of that split), "
+         "or leave out `train_pictures` and `test_pictures`");
   return fmt::format(
       "{}: {} of {} rows have no picture any more, e.g. '{}': their places are empty",
       store.folder().string(), count, ids.size(), *first);

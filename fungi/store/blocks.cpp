@@ -80,7 +80,7 @@ bool shard_is_whole(const Path& folder, const StoreSpec& spec, size_t shard, siz
 }
 
 Matrix<float> read_state(const Path& folder, const StoreState& state) {
-  constexpr char kHint[] = "restore this file, or write its folder again with --overwrite";
+  constexpr char kHint[] = "restore this file, or write its folder again with `overwrite`";
   const Path path = folder / state_file(state.name);
   std::error_code unknown;  // then it cannot be opened, which says why
   if (!std::filesystem::exists(path, unknown) && !unknown)

@@ -70,8 +70,8 @@ void require_labels(const Store& store) {
   fail(fmt::format("expected a label for every row, {} of {} have none, e.g. '{}'", missing,
                    labels.size(), store.ids()[size_t(first - labels.begin())]),
        store.folder().string(),
-       "pictures beside the class folders have none: repeat the extraction with --kind classes "
-       "--prune; in a list, label every row");
+       "pictures beside the class folders have none: repeat the extraction with `kind=classes` "
+       "and `prune`; in a list, label every row");
 }
 
 std::vector<int64_t> align_labels(const std::vector<std::string>& classes, const FeatureSet& other,

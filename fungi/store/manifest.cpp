@@ -280,7 +280,7 @@ StoreManifest parse_manifest(const std::string& text, const std::string& place) 
     if (!e.hint().empty()) throw;
     fail(fmt::format("the manifest of a store is damaged: {}", e.message()), place,
          "restore this file from a copy; or delete the whole folder yourself and write it again: "
-         "--overwrite deletes nothing that it cannot read");
+         "`overwrite` deletes nothing that it cannot read");
   }
 }
 

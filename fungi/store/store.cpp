@@ -167,14 +167,14 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
   folder = path;
   if (!fs::exists(folder / store::kManifest)) {
     fail("no manifest.json: this is not a feature store", folder.string(),
-         "give a folder that 'fungi extract' or 'fungi project' wrote");
+         "give a folder that `extract` or `project` wrote");
   }
   update = store::pending_commit(folder);
   const fs::path file_name = file(store::kManifest);
   manifest = parse_manifest(store::read_text(file_name), file_name.string());
   if (!manifest.complete && !allow_partial) {
     fail("the extraction was not finished", folder.string(),
-         "repeat the 'fungi extract' command: it goes on where it stopped");
+         "repeat `extract`: it goes on where it stopped");
   }
   if (!manifest.complete) find_shards();
   first_row.push_back(0);

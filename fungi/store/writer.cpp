@@ -75,12 +75,12 @@ void StoreWriter::State::open() {
     } else {
       spec.require_same(
           manifest.spec, spec, folder.string(),
-          "repeat the settings of the store, choose another folder, or pass --overwrite");
+          "repeat the settings of the store, choose another folder, or pass `overwrite`");
       if (const auto update = store::pending_commit(folder)) {
         if (options.dry_run) {
           store::require_writable(folder);
           fail("an interrupted rewrite has to be finished first", folder.string(),
-               "run once without --dry-run");
+               "run once without `dry_run`");
         }
         store::commit_update(files, folder, *update, manifest.spec);
         manifest = read_manifest(folder);
@@ -121,7 +121,7 @@ void StoreWriter::State::take_over_state(const StoreManifest& other) {
     const StoreState* own = find_state(arrays, wanted.name);
     if (manifest.planned && (own == nullptr || own->checksum != wanted.checksum)) {
       fail(fmt::format("the state '{}' differs from that of {}", wanted.name, place),
-           folder.string(), "choose another folder, or pass --overwrite");
+           folder.string(), "choose another folder, or pass `overwrite`");
     }
     if (manifest.planned) continue;
     store::read_state(options.like, wanted);  // throws when it is damaged
@@ -137,7 +137,7 @@ StoreManifest followed_manifest(const fs::path& folder) {
          folder.string(), "mend the permissions, or check the path");
   if (!fs::is_regular_file(found))
     fail("expected a feature store to follow, found no manifest.json", folder.string(),
-         "--like wants a folder that 'fungi extract' wrote");
+         "`like` wants a folder that `extract` wrote");
   return read_manifest(folder);
 }
 
@@ -156,11 +156,11 @@ StoreWriter::StoreWriter(fs::path folder, StoreSpec spec, StoreOptions options)
     const std::string place = s.options.like.string();
     std::error_code ignored;  // what does not exist is another folder
     if (fs::equivalent(s.options.like, s.folder, ignored)) {
-      fail("a store cannot follow itself", place, "write to another folder, or omit --like");
+      fail("a store cannot follow itself", place, "write to another folder, or omit `like`");
     }
     followed = followed_manifest(s.options.like);
     s.spec.require_same(followed.spec, s.spec, place,
-                        "repeat the settings of that store, or omit --like");
+                        "repeat the settings of that store, or omit `like`");
     if (!followed.planned) {
       fail("the store to be followed has no state yet", place, "finish its extraction first");
     }
@@ -208,7 +208,7 @@ void StoreWriter::put_state(const std::string& name, View<const float> values) {
     fail(fmt::format("the state '{}' {}", name, known ? "differs from the stored one" : "is new"),
          (s.options.like.empty() ? s.folder : s.options.like).string(),
          s.options.like.empty() ? "a store keeps the state it began with: choose another folder"
-                                : "leave out what was given, or omit --like");
+                                : "leave out what was given, or omit `like`");
   }
   Matrix<float>& kept =
       s.fresh.insert_or_assign(name, Matrix<float>(values.rows, values.cols)).first->second;

@@ -35,7 +35,7 @@ struct StoreOptions {
   bool overwrite = false;   // throw away what the folder holds, in plan(), and start again
   bool prune = false;       // drop rows whose samples have left the data set; otherwise an Error
   // What that Error advises.
-  std::string prune_hint = "--prune drops them; or write to another folder";
+  std::string prune_hint = "`prune` drops them; or write to another folder";
   bool retry_failed = false;  // compute recorded failures again; otherwise they stay recorded
   bool dry_run = false;       // check everything and plan, but change nothing on disk
   // For a store that is made of another one, whose rows may have changed under the same key:

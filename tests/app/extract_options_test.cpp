@@ -50,8 +50,12 @@ TEST(ExtractOptions, CutPicturesMayBeTakenLater) {
   copy_picture(folder / "data/cut.jpg", "cut.jpg");
   copy_picture(folder / "data/whole.jpg", "grey.jpg");
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "s")).status, 3);
-  EXPECT_NE(test::read_file(folder / "s/failed.jsonl").find("--allow-truncated --retry-failed"),
+  EXPECT_NE(test::read_file(folder / "s/failed.jsonl").find("`allow_truncated`"),
             std::string::npos);
+  for (const char* json : {"", " --json"}) {
+    const std::string said = run_fungi("info " + (folder / "s").string() + json).out;
+    EXPECT_NE(said.find("with --allow-truncated and --retry-failed"), std::string::npos) << said;
+  }
   const Outcome mended =
       run_fungi(extract(folder / "data", folder / "s", "--allow-truncated --retry-failed --json"));
   ASSERT_EQ(mended.status, 0) << mended.err;

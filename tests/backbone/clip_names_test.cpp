@@ -97,7 +97,7 @@ TEST(ClipActivation, OfTorchScriptIsKnownForOpenAisArchivesOnly) {
   for (const std::string mark : {"input_resolution", "context_length", "vocab_size"}) {
     const std::string foreign = archive_with(mark, std::string(mark.size(), 'x'));
     SCOPED_TRACE("without " + mark + " it may be anybody's");
-    EXPECT_ERROR("--set activation=", read(foreign, {}));
+    EXPECT_ERROR("`stated_facts[activation]", read(foreign, {}));
     EXPECT_EQ(read(foreign, {{"activation", "gelu"}}), kernel::Activation::gelu);
   }
 }

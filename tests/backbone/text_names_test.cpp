@@ -90,7 +90,8 @@ TEST(BertNames, WithoutAConfigTheNamesDecide) {
   for (const char* prefix : {"bert.", "module.bert.", "electra."})
     EXPECT_EQ(tiny_bert(prefix).read(kHeads).family, "bert") << prefix;
   for (const char* prefix : {"", "0.auto_model."}) {  // RoBERTa may have two token types, too
-    EXPECT_NE(tiny_bert(prefix).refusal(kHeads).find("--set family=bert"), std::string::npos)
+    EXPECT_NE(tiny_bert(prefix).refusal(kHeads).find("`stated_facts[family]=bert`"),
+              std::string::npos)
         << tiny_bert(prefix).refusal(kHeads);
     EXPECT_EQ(tiny_bert(prefix).read({{"heads", "2"}, {"family", "bert"}}).family, "bert");
     EXPECT_NE(tiny_bert(prefix).refusal({{"heads", "2"}, {"family", "roberta"}}), "");

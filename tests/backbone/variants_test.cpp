@@ -102,7 +102,8 @@ TEST(Variants, AResizeThatNothingDecidesIsRefused) {
     return read_architecture(Checkpoint::open(folder / name), larger).position_resize;
   };
   const std::string said = tiny_timm().refusal(larger);
-  EXPECT_TRUE(says(said, "--set family=dino") && says(said, "--set family=vit")) << said;
+  EXPECT_TRUE(says(said, "`stated_facts[family]=dino`") && says(said, "`stated_facts[family]=vit`"))
+      << said;
   EXPECT_THROW(named("weights.safetensors"), Error);
   EXPECT_EQ(tiny_timm().refusal({{"size", "16"}}), "") << "nothing to resize";
   const auto rule = [&](const TinyCheckpoint& c, const char* family = nullptr) {
@@ -155,7 +156,7 @@ TEST(Variants, AMaskTokenOfTheDecoderIsLeftOut) {
 
 TEST(Variants, GridsThatAreNoSquare) {
   TinyCheckpoint wide = tiny_timm(25, 4);  // 4 x 6 and a class token, or 5 x 5 without one?
-  EXPECT_TRUE(says(wide.refusal(), "--set size=HxW")) << wide.refusal();
+  EXPECT_TRUE(says(wide.refusal(), "`stated_facts[size]=HxW`")) << wide.refusal();
   const Architecture stated = wide.read({{"size", "16x24"}});
   EXPECT_EQ(stated.stored_grid_h, 4u);
   EXPECT_EQ(stated.stored_grid_w, 6u);
@@ -304,10 +305,10 @@ TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
 TEST(Variants, WhatLooksLikeAViTAndIsRunDifferentlyIsRefused) {
   TinyCheckpoint c = tiny_timm();
   c.config = {{"architecture", "vit_base_patch16_siglip_gap_224"}};
-  EXPECT_TRUE(says(c.refusal(), "--set activation=")) << c.refusal();
+  EXPECT_TRUE(says(c.refusal(), "`stated_facts[activation]")) << c.refusal();
   EXPECT_EQ(c.refusal({{"activation", "gelu_tanh"}}), "");
   c.config = {{"architecture", "vit_giantopt_patch16_384"}};
-  EXPECT_TRUE(says(c.refusal(), "--set heads=")) << c.refusal();
+  EXPECT_TRUE(says(c.refusal(), "`stated_facts[heads]=")) << c.refusal();
   c = tiny_timm();
   c.shapes["fc_norm.weight"] = c.shapes["fc_norm.bias"] = {kWidth};
   EXPECT_TRUE(says(c.refusal(), "fc_norm")) << c.refusal();

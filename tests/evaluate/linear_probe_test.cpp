@@ -299,7 +299,7 @@ TEST(LinearProbe, names_the_side_and_the_row_that_is_not_finite) {
   // Too few rows for a split of their own.
   const Matrix<float> few = classes_in_space(12, 4, 5, 9, few_labels);
   const std::string split = reason({few, few_labels}, {}, {few, few_labels});
-  EXPECT_NE(split.find("--validation"), std::string::npos) << split;
+  EXPECT_NE(split.find("`validation="), std::string::npos) << split;
 }
 
 }  // namespace

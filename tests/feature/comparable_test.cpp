@@ -116,7 +116,7 @@ TEST(Comparable, WhatDecidesABlockAndNothingElse) {
   EXPECT_NE(differs(both, true, less).find("there is no block 'kl'; the store holds embedding"),
             std::string::npos);
   const Change bf16 = setting([](Settings& s) { s.precision = Precision::bf16; });
-  EXPECT_NE(differs(embedding, true, bf16).find("--precision f32"), std::string::npos);
+  EXPECT_NE(differs(embedding, true, bf16).find("`precision=f32`"), std::string::npos);
   EXPECT_EQ(differs(both, true, [](StoreManifest& m) { m.spec.type = StoreType::float16; }), "");
 }
 

@@ -300,7 +300,7 @@ TEST(Extractor, APictureTooLargeForTheMemoryFailsAlone) {
   EXPECT_EQ(rows.failures[1].stage, "decode");
   for (const StoreFailure& f : rows.failures) {
     EXPECT_NE(f.reason.find("memory"), std::string::npos) << f.reason;
-    EXPECT_NE(f.hint.find("--retry-failed"), std::string::npos) << f.hint;
+    EXPECT_NE(f.hint.find("`retry_failed`"), std::string::npos) << f.hint;
   }
   ExtractorOptions of_support;  // nor does it end the search for negatives
   of_support.objectives = {"simclr:negatives=4,width=4"};

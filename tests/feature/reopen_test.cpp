@@ -277,7 +277,7 @@ TEST(Reopen, AnotherMatrixIsToldByItsSum) {
   };
   for (const size_t rows : {size_t{3}, size_t{4}}) {
     EXPECT_ERROR("the matrix given is another one than that of store", reopen(rows));
-    EXPECT_ERROR("(--given)", reopen(rows));
+    EXPECT_ERROR("(`given`)", reopen(rows));
   }
   projection["sha256"] = 3;
   record.manifest.spec.settings = settings.dump();

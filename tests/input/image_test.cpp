@@ -179,7 +179,7 @@ TEST(Image, EveryCutIsAnError) {
 
 // A hint that names an option which is set, or never helps, sends its reader in circles.
 TEST(Image, AllowTruncatedIsNamedOnlyWhereItMayHelp) {
-  const std::string option = "--allow-truncated";
+  const std::string option = "`allow_truncated`";
   for (const char* file : {"progressive.jpg", "ycbcr_420.jpg", "cut.jpg", "rgba8.png", "cut.png",
                            "interlaced.png", "lossy.webp", "lossless.webp", "animated.webp"}) {
     const auto whole = golden_image(file);

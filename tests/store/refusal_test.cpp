@@ -107,7 +107,7 @@ TEST(StoreRefusal, AShardThatIsMissingOrCutSaysThatRepeatingMendsIt) {
     }
   fs::remove(tmp / "s/state/kl-head.npy");
   EXPECT_ERROR("the file is missing", Store::open(tmp / "s").state("kl-head"));
-  EXPECT_ERROR("with --overwrite", Store::open(tmp / "s").state("kl-head"));
+  EXPECT_ERROR("with `overwrite`", Store::open(tmp / "s").state("kl-head"));
 }
 
 TEST(StoreRefusal, ADamagedNumberNamesTheFileAndTheSample) {

@@ -208,7 +208,7 @@ TEST(StoreTrouble, OtherSettingsAreRefusedByName) {
   };
   auto expect = [&](const std::string& text, const char* part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
-    EXPECT_NE(text.find("--overwrite"), std::string::npos) << text;
+    EXPECT_NE(text.find("`overwrite`"), std::string::npos) << text;
   };
   expect(with([](StoreSpec& s) { s.settings = R"({"seed": 1, "kl": {"temperature": 10}})"; }),
          "'settings.kl.temperature' differs: the store has 15, this run has 10");

@@ -99,7 +99,7 @@ TEST(StoreWriter, ShrunkenDataSetNeedsPrune) {
   Extraction run;
   run(tmp / "s", example_samples(0, 60));
   const auto before = contents(tmp / "s");
-  EXPECT_ERROR("--prune", run(tmp / "s", example_samples(0, 60, 2)));
+  EXPECT_ERROR("`prune`", run(tmp / "s", example_samples(0, 60, 2)));
   EXPECT_ERROR("ask for more", run(tmp / "s", example_samples(0, 60, 2),
                                    {.shard_size = 8, .prune_hint = "ask for more"}));
   {
