@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An Architecture as a JSON object, as manifests hold it: every field under its own name, numbers
 // as numbers. For people, `tokens` and `parameters` stand among them, which follow from the rest.
+// Internal to the library.
 #pragma once
 
 #include <string>

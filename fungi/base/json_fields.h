@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields of a JSON object that a stranger may have written: what is missing, of another type or out
 // of range is an Error naming the field. Not for public headers.
+// Internal to the library.
 #pragma once
 
 #include <array>

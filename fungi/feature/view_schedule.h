@@ -2,6 +2,7 @@
 // Which views of a sample are run through the backbone: the requests of all objectives with equal
 // ones merged, so that the embedding and KL share one forward. Row order within a chunk of n
 // samples: request, sample, view.
+// Internal to this room.
 #pragma once
 
 #include <memory>

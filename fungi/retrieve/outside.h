@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where results may not be written.
+// Internal to the library.
 #pragma once
 
 #include <filesystem>

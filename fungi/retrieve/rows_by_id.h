@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which row has an id; of equal ids the first. Ids are gone through when the first one is asked
 // for. Safe to share between threads.
+// Internal to this room.
 #pragma once
 
 #include <mutex>

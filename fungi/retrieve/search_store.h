@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Internal to the library.
 #pragma once
 
 #include "fungi/feature/reduction.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where two JSON values differ first; for messages. Not for public headers.
+// Internal to the library.
 #pragma once
 
 #include <optional>
