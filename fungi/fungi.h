@@ -17,6 +17,7 @@
 #include "fungi/evaluate/linear_probe.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/project_store.h"
 #include "fungi/feature/reduction.h"
