@@ -19,6 +19,7 @@
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/protocol.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/follow.h"
 #include "fungi/feature/project_store.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fungi/backbone/architecture_json.h"
 
+#include <fmt/format.h>
+
 #include "fungi/base/error.h"
 #include "fungi/base/json.h"
 #include "fungi/base/json_fields.h"
@@ -94,6 +96,9 @@ void each_field(Record& record, Field&& field) {
 
 constexpr const char* kNoPadding = "none";
 
+// For people: 1e-06, not 9.999999974752427e-07; both are read as the same float.
+json shortest(float value) { return std::stod(fmt::format("{}", value)); }
+
 struct Writer {
   json& out;
 
@@ -103,6 +108,10 @@ struct Writer {
       out[name] = to_string(value);
     else
       out[name] = value;
+  }
+  void operator()(const char* name, float value) const { out[name] = shortest(value); }
+  void operator()(const char* name, const std::array<float, 3>& values) const {
+    out[name] = {shortest(values[0]), shortest(values[1]), shortest(values[2])};
   }
   void operator()(const char* name, const std::optional<size_t>& value) const {
     out[name] = value ? json(*value) : json(kNoPadding);

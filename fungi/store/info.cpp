@@ -72,6 +72,7 @@ std::string to_text(const StoreInfo& info) {
   }
   text += fmt::format("classes    {}\n", m.classes.size());
   text += fmt::format("model      {} (sha256 {})\n", m.spec.model_path, m.spec.model_sha256);
+  text += fmt::format("network    {}\n", m.spec.architecture);
   text += fmt::format("precision  {}\n", m.spec.precision);
   for (const StoreOrigin& origin : m.origins) {
     text += fmt::format("made by    fungi {} on {}\n", origin.version, origin.isa);

@@ -86,7 +86,7 @@ Json architecture(const Words& words) {
   const auto norm =
       words.parts("norm", "(rms|layer), (after|before), epsilon ([0-9.]{1,12}(e-?\\d{1,2})?)");
   a["rms_norm"] = norm[0] == "rms", a["post_norm"] = norm[1] == "after";
-  a["norm_epsilon"] = std::strtof(norm[2].c_str(), nullptr);
+  a["norm_epsilon"] = std::strtod(norm[2].c_str(), nullptr);
   a["norm_pre"] = words.has("embedding_norm");
   for (const char* name : {"layer_scale", "attention_norm", "mlp_norm", "head"})
     a[name] = words.has(name);
