@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How to tell that two stores, or a store and a run, mean the same features.
-// Internal to the library.
 #pragma once
 
 #include <string>
