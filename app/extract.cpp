@@ -188,6 +188,7 @@ int run(ExtractArguments& a) {
     StoreWriter looked(a.store, spec, look);
     extractor.require_stated(looked);
   }
+  stop_on_interrupt();  // from here on a signal saves what is there
   StoreWriter writer(a.store, spec, store_options);
   extractor.require_stated(writer);  // in a dry run, too
   Notes notes{.shown = !a.quiet && !a.json};

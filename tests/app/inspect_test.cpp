@@ -22,7 +22,7 @@ TEST(Inspect, ListsTheTensorsOfAnUnknownFile) {
   const std::string path = c.write(folder).string();
   const Outcome plain = run_fungi("inspect " + path);
   EXPECT_EQ(plain.status, 1);
-  EXPECT_NE(plain.err.find("fungi inspect --tensors"), std::string::npos) << plain.err;
+  EXPECT_NE(plain.err.find("--tensors"), std::string::npos) << plain.err;
   const Outcome list = run_fungi("inspect --tensors " + path);
   EXPECT_EQ(list.status, 1);
   EXPECT_NE(list.out.find("strange.weight"), std::string::npos) << list.out;

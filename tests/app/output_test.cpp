@@ -235,7 +235,7 @@ TEST_F(Output, ARowWithoutLabelIsNamed) {
         "linear " + at("s") + " " + at("t"), "kmeans " + at("s"),
         "report " + at("s") + " " + at("t") + " -k 1 -o " + at("r.html")}) {
     expect_refusal(command, "e.g. 'loose'");
-    expect_refusal(command, "--kind classes --prune");
+    expect_refusal(command, "--kind classes and --prune");
   }
   EXPECT_FALSE(fs::exists(folder_ / "r.html"));
   EXPECT_EQ(run_fungi("retrieve " + at("t") + " " + at("s")).status, 0) << "right for nobody";
