@@ -129,9 +129,9 @@ TEST(ExtractOptions, ASecondSignalStopsAtOnce) {
   const test::TemporaryFolder folder;
   test::write_idx(folder / "data", 256);
   test::write_file(folder / "twice.sh",
-                   "cd \"$(dirname \"$0\")\"; \"$@\" 2>said & p=$!\n"
-                   "until [ -e s/.lock ]; do sleep 0.01; done; sleep 0.3; kill -TERM $p\n"
-                   "until grep -q 'at hand' said || ! kill -0 $p; do sleep 0.01; done\n"
+                   "d=$(dirname \"$0\"); \"$@\" 2>\"$d/said\" & p=$!\n"
+                   "until [ -e \"$d/s/.lock\" ]; do sleep 0.01; done; sleep 0.3; kill -TERM $p\n"
+                   "until grep -q 'at hand' \"$d/said\" || ! kill -0 $p; do sleep 0.01; done\n"
                    "kill -TERM $p; wait $p\n");
   std::string text;
   for (const char* width : {"50000", "200000", "800000"}) {

@@ -19,7 +19,8 @@ struct Outcome {
 // `arguments` is a shell text; the program is the fungi of this build.
 inline Outcome run_fungi(const std::string& arguments, const std::string& before = "") {
   const TemporaryFolder folder;
-  const std::string command = before + " '" FUNGI_BINARY "' " + arguments + " >'" +
+  const std::string program = std::filesystem::absolute(FUNGI_BINARY);  // `before` may go elsewhere
+  const std::string command = before + " '" + program + "' " + arguments + " >'" +
                               (folder / "out").string() + "' 2>'" + (folder / "err").string() + "'";
   const int status = std::system(command.c_str());
   Outcome o;
