@@ -207,9 +207,10 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
     const PreprocessFacts& p = a.preprocess;
     add("preprocess",
         fmt::format("{} {} {}, crop {}x{}, mean {:g} {:g} {:g}, std {:g} {:g} {:g} ({})",
-                    p.squash ? "both sides" : "short side", p.resize,
-                    p.bilinear ? "bilinear" : "bicubic", a.input_h, a.input_w, p.mean[0], p.mean[1],
-                    p.mean[2], p.deviation[0], p.deviation[1], p.deviation[2], p.source));
+                    p.transform.squashes() ? "both sides" : "short side", p.transform.resize_size,
+                    p.transform.filter == Filter::bilinear ? "bilinear" : "bicubic", a.input_h,
+                    a.input_w, p.transform.mean[0], p.transform.mean[1], p.transform.mean[2],
+                    p.transform.std[0], p.transform.std[1], p.transform.std[2], p.source));
   }
   return lines;
 }

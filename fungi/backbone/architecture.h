@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "fungi/base/preprocess.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
@@ -35,13 +36,8 @@ enum class PositionResize {
 
 // The evaluation transform that belongs to the checkpoint (SPEC 3.4).
 struct PreprocessFacts {
-  size_t resize = 256;      // shorter side, or with squash both
-  bool squash = false;      // to a square, whatever the image's shape
-  bool bilinear = false;    // otherwise bicubic
-  bool floor_crop = false;  // half of an odd margin is rounded down; otherwise to even
-  bool augreg = false;      // weights of AugReg, wherever the other facts come from
-  std::array<float, 3> mean{0.485f, 0.456f, 0.406f};
-  std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
+  Preprocess transform;  // but for its input size, which is Architecture::input_h
+  bool augreg = false;   // weights of AugReg, wherever the other facts come from
   std::string source = "assumed: ImageNet statistics";  // where these facts come from
   bool assumed = true;                                  // nothing but a name speaks for them
   bool stated_colours = false, stated_resize = false,

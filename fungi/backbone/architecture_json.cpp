@@ -16,15 +16,16 @@ using nlohmann::json;
 // until it is named here, too.
 template <class Facts, class Field>
 void each_preprocess_field(Facts& facts, Field&& field) {
-  auto& [resize, squash, bilinear, floor_crop, augreg, mean, deviation, source, assumed,
-         stated_colours, stated_resize, stated_crop] = facts;
+  auto& [transform, augreg, source, assumed, stated_colours, stated_resize, stated_crop] = facts;
+  auto& [resize, resize_size, filter, input_size, floor_crop, mean, std] = transform;
+  (void)input_size;  // the architecture's
   field("resize", resize);
-  field("squash", squash);
-  field("bilinear", bilinear);
+  field("resize_size", resize_size);
+  field("filter", filter);
   field("floor_crop", floor_crop);
   field("augreg", augreg);
   field("mean", mean);
-  field("deviation", deviation);
+  field("std", std);
   field("source", source);
   field("assumed", assumed);
   field("stated_colours", stated_colours);
@@ -144,6 +145,13 @@ struct Reader {
   void read(const char* name, InputKind& kind) const {
     using enum InputKind;
     read_word(name, kind, {image, filter_bank, token_ids});
+  }
+  void read(const char* name, Filter& filter) const {
+    read_word(name, filter, {Filter::bilinear, Filter::bicubic});
+  }
+  void read(const char* name, Preprocess::Resize& resize) const {
+    using enum Preprocess::Resize;
+    read_word(name, resize, {none, short_side, squash});
   }
   void read(const char* name, Pooling& pooling) const {
     using enum Pooling;

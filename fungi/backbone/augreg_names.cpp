@@ -22,8 +22,8 @@ void read_augreg(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string positions = "Transformer/posembed_input/pos_embedding";
   a.position_resize = PositionResize::bilinear;
   set_grid(names, a, names.count(positions) / a.width - 1);
-  a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
-  a.preprocess.resize = augreg_resize(a);
+  a.preprocess.transform.mean = a.preprocess.transform.std = {0.5f, 0.5f, 0.5f};
+  a.preprocess.transform.resize_size = augreg_resize(a);
   a.preprocess.source = "AugReg";
   a.preprocess.assumed = false;
   a.preprocess.augreg = true;

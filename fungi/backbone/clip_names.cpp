@@ -18,8 +18,8 @@ void set_clip(const NameReader& names, Architecture& a, size_t positions) {
   a.head = true;
   a.patch_h = a.patch_w = a.stride_h = a.stride_w;
   set_grid(names, a, positions - 1);
-  a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
-  a.preprocess.resize = a.input_h;
+  a.preprocess.transform.mean = kClipMean, a.preprocess.transform.std = kClipDeviation;
+  a.preprocess.transform.resize_size = a.input_h;
   a.preprocess.source = "CLIP";
   a.preprocess.assumed = false;
 }

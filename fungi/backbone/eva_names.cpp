@@ -42,8 +42,8 @@ void read_eva(const NameReader& names, Architecture& a, RecipeWriter& w) {
   }
   if (!fc_norm) check_projection(names, a, "head.weight");
   if (!read_timm_transform(names, a) && !read_open_clip_transform(names, a)) {
-    a.preprocess.mean = kClipMean, a.preprocess.deviation = kClipDeviation;
-    a.preprocess.resize = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
+    a.preprocess.transform.mean = kClipMean, a.preprocess.transform.std = kClipDeviation;
+    a.preprocess.transform.resize_size = size_t(double(std::min(a.input_h, a.input_w)) / 0.9);
     a.preprocess.source = "EVA-02-CLIP";
     a.preprocess.assumed = false;
   }

@@ -137,12 +137,12 @@ void read_huggingface_vit(const NameReader& names, Architecture& a, RecipeWriter
     set_grid(names, a, positions - plain, distilled ? "" : "embeddings.distillation_token");
     if (distilled) a.family = "deit-distilled";
   }
-  a.preprocess.resize = a.input_h * 256 / 224;
+  a.preprocess.transform.resize_size = a.input_h * 256 / 224;
   if (a.family == "vit") {
-    a.preprocess.mean = a.preprocess.deviation = {0.5f, 0.5f, 0.5f};
+    a.preprocess.transform.mean = a.preprocess.transform.std = {0.5f, 0.5f, 0.5f};
     a.preprocess.source = "Hugging Face's ViT processor, as it is without a file of its own";
-    a.preprocess.resize = a.input_h;
-    a.preprocess.squash = a.preprocess.bilinear = true;
+    a.preprocess.transform.resize_size = a.input_h;
+    a.preprocess.transform.set_squash(true), a.preprocess.transform.set_bilinear(true);
   } else if (a.family == "dinov2") {
     a.preprocess.source = "ImageNet statistics, as for all of this family";
     a.preprocess.assumed = false;

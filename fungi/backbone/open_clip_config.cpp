@@ -139,8 +139,9 @@ bool read_open_clip_transform(const NameReader& names, Architecture& a) {
   const OpenClipConfig config(names);
   if (!config.at({"preprocess_cfg"}).is_object()) return false;
   PreprocessFacts& p = a.preprocess;
-  p.mean = kClipMean, p.deviation = kClipDeviation;  // what is left out is OpenAI's
-  for (const auto& [key, colours] : {std::pair("mean", &p.mean), std::pair("std", &p.deviation)}) {
+  p.transform.mean = kClipMean, p.transform.std = kClipDeviation;  // what is left out is OpenAI's
+  for (const auto& [key, colours] :
+       {std::pair("mean", &p.transform.mean), std::pair("std", &p.transform.std)}) {
     const json list = config.transform(key);
     if (list.is_null()) continue;
     if (!list.is_array() || list.size() != 3) config.unknown(key, list);
@@ -154,8 +155,8 @@ bool read_open_clip_transform(const NameReader& names, Architecture& a) {
     config.unknown("interpolation", filter);
   if (!mode.is_null() && mode != "shortest" && mode != "squash")
     config.unknown("resize_mode", mode);
-  p.bilinear = filter == "bilinear", p.squash = mode == "squash";
-  p.resize = std::min(a.input_h, a.input_w);
+  p.transform.set_bilinear(filter == "bilinear"), p.transform.set_squash(mode == "squash");
+  p.transform.resize_size = std::min(a.input_h, a.input_w);
   p.source = kFile;
   p.assumed = false;
   return true;

@@ -203,7 +203,8 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
          "correct config.json, or move it away and state the facts with `stated_facts`");
   };
   PreprocessFacts& p = a.preprocess;  // what is left out is ImageNet's, as timm has it
-  for (const auto& [key, colours] : {std::pair("mean", &p.mean), std::pair("std", &p.deviation)}) {
+  for (const auto& [key, colours] :
+       {std::pair("mean", &p.transform.mean), std::pair("std", &p.transform.std)}) {
     if (!has(key)) continue;
     const bool list = has(fmt::format("{}/0", key).c_str());  // else one for all, as of audio
     for (size_t i = 0; i < 3; ++i) {
@@ -217,7 +218,7 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
   }
   const double crop = names.config_number("/pretrained_cfg/crop_pct").value_or(0.875);
   if (!(crop > 0.01 && crop <= 1)) refuse("crop_pct", "a number from 0.01 to 1", crop);
-  p.resize = size_t(double(std::min(a.input_h, a.input_w)) / crop);
+  p.transform.resize_size = size_t(double(std::min(a.input_h, a.input_w)) / crop);
   const auto word = [&](const char* key, const char* otherwise) {
     const std::string place = fmt::format("/pretrained_cfg/{}", key);
     if (has(key) && !names.config_text(place.c_str())) refuse(key, "a word", "something else");
@@ -225,11 +226,11 @@ bool read_timm_transform(const NameReader& names, Architecture& a) {
   };
   const std::string mode = word("crop_mode", "center");
   if (mode != "center" && mode != "squash") refuse("crop_mode", "center or squash", mode);
-  p.squash = mode == "squash";
+  p.transform.set_squash(mode == "squash");
   const std::string filter = word("interpolation", "bicubic");
   if (filter != "bicubic" && filter != "bilinear")
     refuse("interpolation", "bicubic or bilinear", filter);
-  p.bilinear = filter == "bilinear";
+  p.transform.set_bilinear(filter == "bilinear");
   p.source = "config.json";
   p.assumed = false;
   return true;
@@ -254,19 +255,20 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
   if (normalise && !scaled && !file.has("image_mean") && !file.has("size") && !file.has("resample"))
     return;
   if (!normalise)
-    p.mean = {0, 0, 0}, p.deviation = {1, 1, 1};
+    p.transform.mean = {0, 0, 0}, p.transform.std = {1, 1, 1};
   else if (file.has("image_mean"))
-    p.mean = file.colours("image_mean"), p.deviation = file.colours("image_std");
+    p.transform.mean = file.colours("image_mean"), p.transform.std = file.colours("image_std");
   if (scaled)
     for (size_t i = 0; i < 3; ++i) {
-      p.mean[i] = float(p.mean[i] / scale);
-      p.deviation[i] = float(p.deviation[i] / scale);
+      p.transform.mean[i] = float(p.transform.mean[i] / scale);
+      p.transform.std[i] = float(p.transform.std[i] / scale);
     }
   if (file.has("size")) {
-    p.squash = bare_size_squares.value_or(a.family != "clip");
-    const size_t size = file.side("size", p.squash);
+    bool squash = bare_size_squares.value_or(a.family != "clip");
+    const size_t size = file.side("size", squash);
+    p.transform.set_squash(squash);
     const bool cropped = file.flag("do_center_crop", file.has("crop_size"));
-    if (!p.squash && file.has("do_center_crop") && !cropped)
+    if (!p.transform.squashes() && file.has("do_center_crop") && !cropped)
       file.refuse(
           "do_center_crop is false, but the shorter side alone has a size: expected square "
           "pictures");
@@ -275,8 +277,8 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
     if (crop > size) file.refuse(fmt::format("a crop of {} is larger than size {}", crop, size));
     follow_crop(file, facts, crop, a);
     // The same share of the image at any input size.
-    p.resize = size * std::min(a.input_h, a.input_w) / crop;
-    if (p.resize > kLargestSide)
+    p.transform.resize_size = size * std::min(a.input_h, a.input_w) / crop;
+    if (p.transform.resize_size > kLargestSide)
       file.refuse(fmt::format("a crop of {} from {} is too small", crop, size));
   }
   if (file.has("resample") && !find(facts, "interpolation")) {
@@ -284,9 +286,9 @@ void read_image_processor(const Checkpoint& checkpoint, const StatedFacts& facts
     const int filter = file.whole_number("resample");
     if (filter != kBilinear && filter != kBicubic)
       file.refuse(fmt::format("expected resample 2 (bilinear) or 3 (bicubic), found {}", filter));
-    p.bilinear = filter == kBilinear;
+    p.transform.set_bilinear(filter == kBilinear);
   }
-  p.floor_crop = true;
+  p.transform.floor_crop = true;
   p.source = file.file();
   p.assumed = false;
 }
@@ -300,23 +302,24 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
     fail("only images have an evaluation transform", "`stated_facts`",
          "leave out mean, std, resize, squash, crop and interpolation");
   PreprocessFacts& p = a.preprocess;
-  if (mean) p.mean = parse_colours(*mean, "mean");
-  if (deviation) p.deviation = parse_colours(*deviation, "std");
+  if (mean) p.transform.mean = parse_colours(*mean, "mean");
+  if (deviation) p.transform.std = parse_colours(*deviation, "std");
   p.stated_colours = mean || deviation, p.stated_resize = resize || squash;
   p.stated_crop = crop != nullptr;
   if (resize) {
     const char* end = resize->data() + resize->size();
     const size_t least = std::min(a.input_h, a.input_w);
-    const auto [last, error] = std::from_chars(resize->data(), end, p.resize);
-    if (error != std::errc() || last != end || p.resize < least || p.resize > kLargestSide)
+    const auto [last, error] = std::from_chars(resize->data(), end, p.transform.resize_size);
+    if (error != std::errc() || last != end || p.transform.resize_size < least ||
+        p.transform.resize_size > kLargestSide)
       fail(fmt::format("expected the shorter side before the crop, {} to {}, found '{}'", least,
                        kLargestSide, *resize),
            "`stated_facts[resize]`");
   }
-  if (squash) p.squash = parse_choice(*squash, "squash", "yes", "no");
-  if (crop) p.floor_crop = parse_choice(*crop, "crop", "floor", "even");
+  if (squash) p.transform.set_squash(parse_choice(*squash, "squash", "yes", "no"));
+  if (crop) p.transform.floor_crop = parse_choice(*crop, "crop", "floor", "even");
   if (interpolation)
-    p.bilinear = parse_choice(*interpolation, "interpolation", "bilinear", "bicubic");
+    p.transform.set_bilinear(parse_choice(*interpolation, "interpolation", "bilinear", "bicubic"));
   if (mean && deviation && resize)
     p.source = "stated", p.assumed = false;
   else
@@ -326,11 +329,11 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
 void check_preprocess(const Architecture& a, const std::string& place) {
   const char* hint =
       "correct config.json or preprocessor_config.json, or state it with `stated_facts`";
-  for (const float x : a.preprocess.deviation)
+  for (const float x : a.preprocess.transform.std)
     if (!std::isnormal(x) || x < 0)
       fail(fmt::format("expected positive deviations of the colours (std), found {}", x), place,
            hint);
-  for (const float x : a.preprocess.mean)
+  for (const float x : a.preprocess.transform.mean)
     if (!std::isfinite(x))
       fail(fmt::format("expected finite means of the colours, found {}", x), place, hint);
 }

@@ -71,7 +71,7 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
   const size_t side = std::min(a.input_h, a.input_w);
   p.augreg = origin.mentions("augreg") || origin.mentions("augreg2");
   if (read_timm_transform(names, a) || read_open_clip_transform(names, a)) return;
-  p.resize = side * 256 / 224;
+  p.transform.resize_size = side * 256 / 224;
   p.source = "assumed: ImageNet statistics";
   const auto tell = [&](const char* family, const char* by) {
     p.source = origin.stated() ? fmt::format("{}, as stated", family)
@@ -79,18 +79,18 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
     p.assumed = !origin.stated();
   };
   if (p.augreg) {
-    p.mean = p.deviation = {0.5f, 0.5f, 0.5f};
-    p.resize = augreg_resize(a);
+    p.transform.mean = p.transform.std = {0.5f, 0.5f, 0.5f};
+    p.transform.resize_size = augreg_resize(a);
     tell("AugReg", "the file name");
   } else if (a.family == "clip") {
-    p.mean = kClipMean, p.deviation = kClipDeviation;
-    p.resize = a.patch_h == 14 ? side : size_t(double(side) / 0.9);  // SPEC 3.4
+    p.transform.mean = kClipMean, p.transform.std = kClipDeviation;
+    p.transform.resize_size = a.patch_h == 14 ? side : size_t(double(side) / 0.9);  // SPEC 3.4
     p.source = "CLIP as OpenAI's";  // others have other statistics and crops
   } else if (origin.mentions("mae")) {
-    p.resize = size_t(double(side) / 0.9);
+    p.transform.resize_size = size_t(double(side) / 0.9);
     tell("MAE", "the file name");
   } else if (origin.mentions("moco") || origin.mentions("mocov3")) {
-    p.bilinear = true;
+    p.transform.set_bilinear(true);
     tell("MoCo-v3", "its prefix or the file name");
   } else if (a.family == "dino" || a.family == "dinov2") {
     p.source = "ImageNet statistics, as for all of this family";

@@ -16,8 +16,8 @@ void set_preprocess(Architecture& a) {
   const size_t input = std::min(a.input_h, a.input_w);
   const bool swag = a.stored_grid_h * a.patch_h > 224 || a.patch_h == 14;
   const bool large = a.width == 1024 && a.patch_h == 16;
-  p.resize = swag ? input : input * (large ? 242 : 256) / 224;
-  p.bilinear = !swag;
+  p.transform.resize_size = swag ? input : input * (large ? 242 : 256) / 224;
+  p.transform.set_bilinear(!swag);
   p.source = swag ? "SWAG, by its size" : "torchvision's first weights";
   p.assumed = !swag && a.patch_h == 16;
 }

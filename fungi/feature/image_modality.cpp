@@ -27,14 +27,8 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
   if (a.input_h != a.input_w || a.channels != 3)
     fail(fmt::format("the backbone wants {}x{}x{} inputs", a.channels, a.input_h, a.input_w),
          "extract", "image views are square and have three channels");
-  Preprocess p;
-  p.resize_size = a.preprocess.resize;
-  if (a.preprocess.squash) p.resize = Preprocess::Resize::squash;
-  p.filter = a.preprocess.bilinear ? Filter::bilinear : Filter::bicubic;
+  Preprocess p = a.preprocess.transform;
   p.input_size = a.input_h;
-  p.floor_crop = a.preprocess.floor_crop;
-  p.mean = a.preprocess.mean;
-  p.std = a.preprocess.deviation;
   // DEVIATION: the paper's code resolves the data configuration of AugReg and EVA models wrongly
   // and runs them with ImageNet's statistics and crop (SPEC 3.4).
   const bool misresolved = a.family == "eva02-clip" || a.preprocess.augreg;
@@ -42,14 +36,14 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
     if (!a.preprocess.stated_colours) p.mean = kImageNetMean, p.std = kImageNetStd;
     if (!a.preprocess.stated_resize)
       p.resize = Preprocess::Resize::short_side, p.resize_size = a.input_h * 256 / 224,
-      p.floor_crop = a.preprocess.stated_crop && a.preprocess.floor_crop;
+      p.floor_crop = a.preprocess.stated_crop && a.preprocess.transform.floor_crop;
   }
   // DEVIATION: the paper ran CLIP through timm, whose transform is wider than OpenAI's own: crop
   // 0.9, and 1.0 for patches of 14 (SPEC 3.4). Files of timm's say so themselves.
   if (preset == Preset::paper && a.family == "clip" && a.dialect != "timm" &&
       !a.preprocess.stated_resize) {
     p.resize_size = a.patch_h == 14 ? a.input_h : size_t(double(a.input_h) / 0.9);
-    p.floor_crop = a.preprocess.stated_crop && a.preprocess.floor_crop;
+    p.floor_crop = a.preprocess.stated_crop && a.preprocess.transform.floor_crop;
   }
   return p;
 }

@@ -17,25 +17,11 @@ namespace {
 
 using nlohmann::json;
 
-const char* word_of(Preprocess::Resize resize) {
-  switch (resize) {
-    case Preprocess::Resize::none:
-      return "none";
-    case Preprocess::Resize::short_side:
-      return "short_side";
-    case Preprocess::Resize::squash:
-      return "squash";
-  }
-  return "";
-}
-
-const char* word_of(Filter filter) { return filter == Filter::bilinear ? "bilinear" : "bicubic"; }
-
 json to_json(const Preprocess& preprocess) {
   const auto& [resize, resize_size, filter, input_size, floor_crop, mean, std] = preprocess;
-  return {{"resize", word_of(resize)},
+  return {{"resize", to_string(resize)},
           {"resize_size", resize_size},
-          {"filter", word_of(filter)},
+          {"filter", to_string(filter)},
           {"input_size", input_size},
           {"floor_crop", floor_crop},
           {"mean", mean},
@@ -45,7 +31,7 @@ json to_json(const Preprocess& preprocess) {
 void read(JsonFields fields, Preprocess& preprocess) {
   auto& [resize, resize_size, filter, input_size, floor_crop, mean, std] = preprocess;
   using enum Preprocess::Resize;
-  const auto word = [](auto value) { return word_of(value); };
+  const auto word = [](auto value) { return to_string(value); };
   fields.read_word("resize", resize, {none, short_side, squash}, word);
   fields.read("resize_size", resize_size);
   fields.read_word("filter", filter, {Filter::bilinear, Filter::bicubic}, word);

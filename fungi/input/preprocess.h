@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backbone's evaluation transform: resize, centre crop, scale to [0,1], normalise
-// (SPEC 3.3, 3.4). Between the decoder and the backbone; the record says what to do, `apply` does
-// it.
+// Does a backbone's evaluation transform (base/preprocess.h says which): between the decoder and
+// the backbone.
 #pragma once
 
 #include <array>
@@ -10,33 +9,11 @@
 #include <span>
 
 #include "fungi/base/largest_side.h"
+#include "fungi/base/preprocess.h"
 #include "fungi/input/image.h"
 #include "fungi/input/resize.h"
 
 namespace fungi {
-
-inline constexpr std::array<float, 3> kImageNetMean = {0.485f, 0.456f, 0.406f};
-inline constexpr std::array<float, 3> kImageNetStd = {0.229f, 0.224f, 0.225f};
-
-// The published package shows KL the picture squashed to 256 by the triangle filter: {.resize =
-// squash, .resize_size = 256, .filter = bilinear}. DEVIATION: it does so with torch's 8-bit kernel
-// (SPEC 3.2 C), which differs from Pillow's, used here, by at most one level.
-struct Preprocess {
-  enum class Resize {
-    none,        // the pixels as they are
-    short_side,  // shorter side to resize_size, longer side in proportion, its fraction cut off
-    squash,      // both sides to resize_size, proportion not kept
-  };
-  Resize resize = Resize::short_side;
-  size_t resize_size = 256;
-  Filter filter = Filter::bicubic;
-  size_t input_size = 224;  // side of the centre crop, and of every view: the model's input
-  // Where a crop leaves an odd number of pixels, half of it is rounded down, as Hugging Face's
-  // image processors do it; otherwise to even, as torchvision.
-  bool floor_crop = false;
-  std::array<float, 3> mean = kImageNetMean, std = kImageNetStd;
-  bool operator==(const Preprocess&) const = default;
-};
 
 // Throws Error when sizes are zero or beyond kLargestSide, a mean is not finite, or a deviation is
 // not positive and finite.

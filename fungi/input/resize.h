@@ -8,11 +8,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "fungi/base/preprocess.h"
 #include "fungi/input/image.h"
 
 namespace fungi {
-
-enum class Filter { bilinear, bicubic };  // triangle; Keys cubic with a = -1/2
 
 // One axis, `from` -> `to` samples: output i = sum over j < taps of weight[i*taps + j] *
 // input[first[i] + j]. Windows shorter than `taps` are filled with zero weights; first[i] + taps <=

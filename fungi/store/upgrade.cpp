@@ -103,7 +103,7 @@ Json architecture(const Words& words) {
                            "qkv_bias", "scale_attention", "final_norm", "head_bias"})
     a[name] = nullptr;
   for (const char* name :
-       {"resize", "squash", "bilinear", "floor_crop", "augreg", "mean", "deviation", "assumed",
+       {"resize", "resize_size", "filter", "floor_crop", "augreg", "mean", "std", "assumed",
         "stated_colours", "stated_resize", "stated_crop"})
     a["preprocess"][name] = nullptr;
   a["preprocess"]["source"] = words.parts("preprocess", "[^(]*\\((.*)\\)")[0];

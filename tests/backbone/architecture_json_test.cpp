@@ -23,10 +23,11 @@ Architecture golden(const std::string& file, const StatedFacts& facts = {}) {
 // Another value of the same type; a word of an enum is another of its words.
 json other_value(const std::string& name, const json& value) {
   static const std::map<std::string, std::string> words{
-      {"input", "token_ids"}, {"position_resize", "bilinear"},
-      {"activation", "relu"}, {"pooling", "mean_all"},
-      {"family", "bert"},     {"dialect", "mae"},
-      {"source", "elsewhere"}};
+      {"input", "token_ids"},  {"position_resize", "bilinear"},
+      {"activation", "relu"},  {"pooling", "mean_all"},
+      {"family", "bert"},      {"dialect", "mae"},
+      {"source", "elsewhere"}, {"resize", "squash"},
+      {"filter", "bilinear"}};
   if (name == "padding_id") return value == "none" ? json(1) : json("none");
   if (value.is_string()) return words.at(name);
   if (value.is_boolean()) return !value.get<bool>();

@@ -74,11 +74,13 @@ TEST(OpenClipConfig, HasTheEvaluationTransform) {
                                    {"interpolation", "bilinear"},
                                    {"resize_mode", "squash"}};
   PreprocessFacts p = c.read().preprocess;
-  EXPECT_EQ(p.mean, (std::array{.5f, .4f, .3f}));
-  EXPECT_EQ(p.deviation, (std::array{.2f, .2f, .1f}));
-  EXPECT_TRUE(p.squash && p.bilinear && !p.floor_crop && p.resize == 16);
+  EXPECT_EQ(p.transform.mean, (std::array{.5f, .4f, .3f}));
+  EXPECT_EQ(p.transform.std, (std::array{.2f, .2f, .1f}));
+  EXPECT_TRUE(p.transform.squashes() && p.transform.filter == Filter::bilinear &&
+              !p.transform.floor_crop && p.transform.resize_size == 16);
   c.image_processor = {{"image_mean", {0, 0, 0}}, {"image_std", {1, 1, 1}}};
-  EXPECT_EQ(c.read().preprocess.mean[0], .5f) << "the other is of Hugging Face's weights beside it";
+  EXPECT_EQ(c.read().preprocess.transform.mean[0], .5f)
+      << "the other is of Hugging Face's weights beside it";
   for (const auto& [key, value] : {std::pair<const char*, Json>{"resize_mode", "longest"},
                                    {"interpolation", "random"},
                                    {"mean", {1, 2}},

@@ -20,9 +20,9 @@ TinyCheckpoint with(const nlohmann::json& processor) {
 
 TEST(PreprocessFacts, HuggingFaceWithoutAFileIsItsViTProcessor) {
   const PreprocessFacts p = with(nullptr).read(kHeads).preprocess;
-  EXPECT_EQ(p.mean, (Colours{0.5f, 0.5f, 0.5f}));
-  EXPECT_TRUE(p.squash && p.bilinear && p.assumed);
-  EXPECT_EQ(p.resize, 16u);
+  EXPECT_EQ(p.transform.mean, (Colours{0.5f, 0.5f, 0.5f}));
+  EXPECT_TRUE(p.transform.squashes() && p.transform.filter == Filter::bilinear && p.assumed);
+  EXPECT_EQ(p.transform.resize_size, 16u);
 }
 
 TEST(PreprocessFacts, TheProcessorsFileSaysIt) {
@@ -34,24 +34,25 @@ TEST(PreprocessFacts, TheProcessorsFileSaysIt) {
                             {"resample", 2}})
                           .read(kHeads)
                           .preprocess;
-  EXPECT_EQ(p.mean, (Colours{0.48f, 0.46f, 0.41f}));
-  EXPECT_EQ(p.deviation, (Colours{0.23f, 0.22f, 0.21f}));
-  EXPECT_TRUE(p.squash && p.bilinear && !p.assumed);
-  EXPECT_EQ(p.resize, 16u);
+  EXPECT_EQ(p.transform.mean, (Colours{0.48f, 0.46f, 0.41f}));
+  EXPECT_EQ(p.transform.std, (Colours{0.23f, 0.22f, 0.21f}));
+  EXPECT_TRUE(p.transform.squashes() && p.transform.filter == Filter::bilinear && !p.assumed);
+  EXPECT_EQ(p.transform.resize_size, 16u);
   p = with({{"size", 20}, {"crop_size", 16}, {"do_center_crop", true}, {"resample", 3}})
           .read(kHeads)
           .preprocess;
-  EXPECT_TRUE(p.squash && !p.bilinear);
-  EXPECT_EQ(p.resize, 20u);
+  EXPECT_TRUE(p.transform.squashes() && p.transform.filter != Filter::bilinear);
+  EXPECT_EQ(p.transform.resize_size, 20u);
   const nlohmann::json shortest{{"size", {{"shortest_edge", 20}}},
                                 {"crop_size", {{"height", 16}, {"width", 16}}}};
   p = with(shortest).read(kHeads).preprocess;
-  EXPECT_FALSE(p.squash);
-  EXPECT_EQ(p.resize, 20u);
-  EXPECT_EQ(with(shortest).read({{"heads", "2"}, {"size", "32"}}).preprocess.resize, 40u);
+  EXPECT_FALSE(p.transform.squashes());
+  EXPECT_EQ(p.transform.resize_size, 20u);
+  EXPECT_EQ(with(shortest).read({{"heads", "2"}, {"size", "32"}}).preprocess.transform.resize_size,
+            40u);
   p = with({{"do_normalize", false}}).read(kHeads).preprocess;
-  EXPECT_EQ(p.mean, (Colours{0, 0, 0}));
-  EXPECT_EQ(p.deviation, (Colours{1, 1, 1}));
+  EXPECT_EQ(p.transform.mean, (Colours{0, 0, 0}));
+  EXPECT_EQ(p.transform.std, (Colours{1, 1, 1}));
 }
 
 // (r x - mean) / std for pixels x: with r = 2 / 255 the same as mean / 2 and std / 2 at 1 / 255.
@@ -61,16 +62,16 @@ TEST(PreprocessFacts, AnotherScaleOfThePixelsGoesIntoTheStatistics) {
       with({{"image_mean", mean}, {"image_std", deviation}, {"rescale_factor", 2.0 / 255}})
           .read(kHeads)
           .preprocess;
-  EXPECT_EQ(p.mean, (Colours{0.5f, 0.5f, 0.25f}));
-  EXPECT_EQ(p.deviation, (Colours{0.5f, 0.25f, 0.125f}));
+  EXPECT_EQ(p.transform.mean, (Colours{0.5f, 0.5f, 0.25f}));
+  EXPECT_EQ(p.transform.std, (Colours{0.5f, 0.25f, 0.125f}));
   p = with({{"do_normalize", false}, {"rescale_factor", 1.0}}).read(kHeads).preprocess;
-  EXPECT_EQ(p.mean, (Colours{0, 0, 0}));
-  EXPECT_FLOAT_EQ(p.deviation[0], 1 / 255.0f);
+  EXPECT_EQ(p.transform.mean, (Colours{0, 0, 0}));
+  EXPECT_FLOAT_EQ(p.transform.std[0], 1 / 255.0f);
   p = with(
           {{"image_mean", mean}, {"image_std", deviation}, {"rescale_factor", 0.00392156862745098}})
           .read(kHeads)
           .preprocess;
-  EXPECT_EQ(p.deviation, (Colours{1, 0.5f, 0.25f})) << "what every published file says";
+  EXPECT_EQ(p.transform.std, (Colours{1, 0.5f, 0.25f})) << "what every published file says";
 }
 
 TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
@@ -101,11 +102,12 @@ TEST(PreprocessFacts, AFileThatIsNotUnderstoodIsRefused) {
 }
 
 TEST(PreprocessFacts, ItsProcessorsRoundAnOddMarginDown) {
-  EXPECT_FALSE(with(nullptr).read(kHeads).preprocess.floor_crop);
+  EXPECT_FALSE(with(nullptr).read(kHeads).preprocess.transform.floor_crop);
   const TinyCheckpoint c = with({{"size", {{"shortest_edge", 20}}}, {"crop_size", 16}});
-  EXPECT_TRUE(c.read(kHeads).preprocess.floor_crop);
-  EXPECT_FALSE(c.read({{"heads", "2"}, {"crop", "even"}}).preprocess.floor_crop);
-  EXPECT_TRUE(with(nullptr).read({{"heads", "2"}, {"crop", "floor"}}).preprocess.floor_crop);
+  EXPECT_TRUE(c.read(kHeads).preprocess.transform.floor_crop);
+  EXPECT_FALSE(c.read({{"heads", "2"}, {"crop", "even"}}).preprocess.transform.floor_crop);
+  EXPECT_TRUE(
+      with(nullptr).read({{"heads", "2"}, {"crop", "floor"}}).preprocess.transform.floor_crop);
   EXPECT_NE(c.refusal({{"heads", "2"}, {"crop", "left"}}).find("floor or even"), std::string::npos);
 }
 
@@ -134,7 +136,9 @@ TEST(PreprocessFacts, ProcessorsThatDoMoreAreRefused) {
             std::string::npos);
   // What a bare number means is up to the kind.
   const auto squash = [](const char* kind) {
-    return with({{"image_processor_type", kind}, {"size", 16}}).read(kHeads).preprocess.squash;
+    return with({{"image_processor_type", kind}, {"size", 16}})
+        .read(kHeads)
+        .preprocess.transform.squashes();
   };
   EXPECT_TRUE(squash("ViTImageProcessor"));
   EXPECT_FALSE(squash("BitImageProcessor"));
@@ -152,11 +156,13 @@ TEST(PreprocessFacts, TheImageProcessorMayBeAPartOfAnother) {
                    {"size", {{"shortest_edge", 20}}},
                    {"crop_size", {{"height", 16}, {"width", 16}}}}}};
   PreprocessFacts p = c.read(kHeads).preprocess;
-  EXPECT_EQ(p.mean, (Colours{0.4f, 0.3f, 0.2f}));
-  EXPECT_TRUE(p.resize == 20 && !p.squash && p.floor_crop && !p.assumed);
+  EXPECT_EQ(p.transform.mean, (Colours{0.4f, 0.3f, 0.2f}));
+  EXPECT_TRUE(p.transform.resize_size == 20 && !p.transform.squashes() && p.transform.floor_crop &&
+              !p.assumed);
   EXPECT_EQ(p.source, "processor_config.json");
   c.image_processor = {{"image_mean", deviation}, {"image_std", mean}};
-  EXPECT_EQ(c.read(kHeads).preprocess.mean, (Colours{0.1f, 0.2f, 0.3f})) << "it comes first";
+  EXPECT_EQ(c.read(kHeads).preprocess.transform.mean, (Colours{0.1f, 0.2f, 0.3f}))
+      << "it comes first";
   c.image_processor = nullptr;
   c.processor["image_processor"]["crop_pct"] = 0.9;
   EXPECT_NE(c.refusal(kHeads).find("processor_config.json: crop_pct"), std::string::npos);
@@ -173,8 +179,9 @@ TEST(PreprocessFacts, DinoV2IsRunAtTheSizeOfItsCrop) {
                        {"crop_size", {{"height", 16}, {"width", 16}}}};
   const Architecture a = c.read(kHeads);
   EXPECT_TRUE(a.input_h == 16 && a.input_w == 16 && a.stored_grid_h == 5);
-  EXPECT_EQ(a.preprocess.resize, 18u);
-  EXPECT_EQ(c.read({{"heads", "2"}, {"size", "32"}}).preprocess.resize, 36u) << "the user's size";
+  EXPECT_EQ(a.preprocess.transform.resize_size, 18u);
+  EXPECT_EQ(c.read({{"heads", "2"}, {"size", "32"}}).preprocess.transform.resize_size, 36u)
+      << "the user's size";
   c.image_processor["crop_size"] = 18;
   EXPECT_NE(c.refusal(kHeads).find("multiple of the patch"), std::string::npos)
       << c.refusal(kHeads);
@@ -191,9 +198,10 @@ TEST(PreprocessFacts, TheUserHasTheLastWord) {
                               {"resize", "18"},
                               {"squash", "no"},
                               {"interpolation", "bicubic"}});
-  EXPECT_EQ(p.mean, (Colours{0.25f, 0.25f, 0.25f}));
-  EXPECT_EQ(p.deviation, (Colours{0.1f, 0.2f, 0.3f}));
-  EXPECT_TRUE(p.resize == 18 && !p.squash && !p.bilinear && !p.assumed);
+  EXPECT_EQ(p.transform.mean, (Colours{0.25f, 0.25f, 0.25f}));
+  EXPECT_EQ(p.transform.std, (Colours{0.1f, 0.2f, 0.3f}));
+  EXPECT_TRUE(p.transform.resize_size == 18 && !p.transform.squashes() &&
+              p.transform.filter != Filter::bilinear && !p.assumed);
   for (const auto& [key, value] : {std::pair{"mean", "x"},
                                    {"mean", "1,2"},
                                    {"mean", "1,2,3,"},
@@ -220,10 +228,10 @@ TEST(PreprocessFacts, TimmsConfigTellsTheWholeTransform) {
   const auto transform = [&](const nlohmann::json& config) {
     c.config = config;
     const PreprocessFacts p = c.read().preprocess;
-    EXPECT_EQ(p.mean, (std::array{.5f, .4f, .3f}));
-    EXPECT_EQ(p.deviation, (std::array{.2f, .2f, .1f}));
-    EXPECT_EQ(p.resize, 404u);
-    EXPECT_TRUE(p.squash && p.bilinear && !p.assumed);
+    EXPECT_EQ(p.transform.mean, (std::array{.5f, .4f, .3f}));
+    EXPECT_EQ(p.transform.std, (std::array{.2f, .2f, .1f}));
+    EXPECT_EQ(p.transform.resize_size, 404u);
+    EXPECT_TRUE(p.transform.squashes() && p.transform.filter == Filter::bilinear && !p.assumed);
   };
   transform({{"architecture", "vit_base_patch16_384"}, {"pretrained_cfg", timm}});
   nlohmann::json older = timm;  // as timm wrote it before 0.8
@@ -246,15 +254,16 @@ TEST(PreprocessFacts, WhatTimmsConfigLeavesOutIsImageNets) {
     return c.read().preprocess;
   };
   PreprocessFacts p = transform({{"mean", {.5, .5, .5}}, {"crop_pct", 0.9}});
-  EXPECT_EQ(p.deviation, (Colours{0.229f, 0.224f, 0.225f}));
+  EXPECT_EQ(p.transform.std, (Colours{0.229f, 0.224f, 0.225f}));
   p = transform({{"crop_pct", 1.0}, {"interpolation", "bilinear"}});
-  EXPECT_TRUE(p.bilinear && p.resize == 224 && !p.assumed);
-  EXPECT_EQ(p.mean, (Colours{0.485f, 0.456f, 0.406f}));
+  EXPECT_TRUE(p.transform.filter == Filter::bilinear && p.transform.resize_size == 224 &&
+              !p.assumed);
+  EXPECT_EQ(p.transform.mean, (Colours{0.485f, 0.456f, 0.406f}));
   for (const nlohmann::json& wrong : {nlohmann::json{.5, .5}, {.5, .5, .5, .5}}) {
     c.config = {{"architecture", "vit"}, {"pretrained_cfg", {{"mean", wrong}}}};
     EXPECT_NE(c.refusal().find("three numbers"), std::string::npos) << c.refusal();
   }
-  EXPECT_EQ(transform({{"mean", 0.25}}).mean, (Colours{0.25f, 0.25f, 0.25f}));
+  EXPECT_EQ(transform({{"mean", 0.25}}).transform.mean, (Colours{0.25f, 0.25f, 0.25f}));
   c.config["pretrained_cfg"] = {{"interpolation", true}};
   EXPECT_NE(c.refusal().find("interpolation"), std::string::npos) << c.refusal();
   c.config = {{"model_type", "my"}, {"std", 0.02}};  // not timm's: another program's own words
@@ -265,14 +274,15 @@ TEST(PreprocessFacts, EvaFollowsItsConfig) {
   const std::filesystem::path golden = FUNGI_GOLDEN_DIR "/backbone/timm_eva02_clip";
   const test::TemporaryFolder folder;
   std::filesystem::copy(golden / "model.safetensors", folder.path());
-  EXPECT_EQ(read_architecture(Checkpoint::open(folder.path()), {{"heads", "3"}}).preprocess.resize,
+  EXPECT_EQ(read_architecture(Checkpoint::open(folder.path()), {{"heads", "3"}})
+                .preprocess.transform.resize_size,
             size_t(16 / 0.9));
   nlohmann::json config = nlohmann::json::parse(std::ifstream(golden / "config.json"));
   config["pretrained_cfg"]["crop_pct"] = 1.0;
   config["pretrained_cfg"]["crop_mode"] = "squash";
   std::ofstream(folder / "config.json") << config;
   const PreprocessFacts p = read_architecture(Checkpoint::open(folder.path())).preprocess;
-  EXPECT_TRUE(p.squash && p.resize == 16) << p.resize;
+  EXPECT_TRUE(p.transform.squashes() && p.transform.resize_size == 16) << p.transform.resize_size;
 }
 
 TEST(PreprocessFacts, TimmsClipWithoutConfigIsCroppedByItsPatch) {
@@ -281,7 +291,7 @@ TEST(PreprocessFacts, TimmsClipWithoutConfigIsCroppedByItsPatch) {
     TinyCheckpoint c = test::tiny_timm(side * side + 1, patch);
     c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = {test::kTimmWidth};
     const PreprocessFacts p = c.read({{"activation", "quick_gelu"}}).preprocess;
-    EXPECT_EQ(p.resize, resize) << patch;
+    EXPECT_EQ(p.transform.resize_size, resize) << patch;
     EXPECT_TRUE(p.assumed) << "open_clip's weights have others";
   }
 }
@@ -290,7 +300,8 @@ TEST(PreprocessFacts, TorchvisionsFirstWeightsAndSwags) {
   Architecture a =
       read_architecture(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/torchvision_vit/model.pth"),
                         {{"heads", "2"}, {"size", "224"}});
-  EXPECT_TRUE(a.preprocess.bilinear && a.preprocess.resize == 256);
+  EXPECT_TRUE(a.preprocess.transform.filter == Filter::bilinear &&
+              a.preprocess.transform.resize_size == 256);
   TinyCheckpoint c;
   const size_t d = test::kTimmWidth;
   const auto torchvision = [&](size_t side, size_t patch) {
@@ -311,19 +322,25 @@ TEST(PreprocessFacts, TorchvisionsFirstWeightsAndSwags) {
     return c.read().preprocess;
   };
   PreprocessFacts p = torchvision(384, 16);
-  EXPECT_TRUE(p.resize == 384 && !p.bilinear && !p.assumed) << p.resize;
+  EXPECT_TRUE(p.transform.resize_size == 384 && p.transform.filter != Filter::bilinear &&
+              !p.assumed)
+      << p.transform.resize_size;
   p = torchvision(224, 14);
-  EXPECT_TRUE(p.resize == 224 && !p.bilinear && !p.assumed) << p.resize;
+  EXPECT_TRUE(p.transform.resize_size == 224 && p.transform.filter != Filter::bilinear &&
+              !p.assumed)
+      << p.transform.resize_size;
   p = torchvision(224, 32);
-  EXPECT_TRUE(p.resize == 256 && p.bilinear && !p.assumed) << p.resize;
+  EXPECT_TRUE(p.transform.resize_size == 256 && p.transform.filter == Filter::bilinear &&
+              !p.assumed)
+      << p.transform.resize_size;
   EXPECT_TRUE(torchvision(224, 16).assumed) << "SWAG has such weights, too";
 }
 
 TEST(PreprocessFacts, AugRegsLargerModelsCropNothing) {
   TinyCheckpoint c = test::tiny_timm(577, 16);
-  EXPECT_EQ(c.read({{"family", "augreg"}}).preprocess.resize, 384u);
+  EXPECT_EQ(c.read({{"family", "augreg"}}).preprocess.transform.resize_size, 384u);
   c = test::tiny_timm(197, 16);
-  EXPECT_EQ(c.read({{"family", "augreg"}}).preprocess.resize, 248u);
+  EXPECT_EQ(c.read({{"family", "augreg"}}).preprocess.transform.resize_size, 248u);
 }
 
 }  // namespace

@@ -77,19 +77,19 @@ TEST(Variants, AsManyNumbersInAnotherShapeAreAnotherTensor) {
 
 TEST(Variants, TheEvaluationViewFollowsTheSize) {
   TinyCheckpoint dino = tiny_timm(37 * 37 + 1, 14);
-  EXPECT_EQ(dino.read().preprocess.resize, 592u);  // 518 · 256 / 224
-  EXPECT_EQ(dino.read({{"size", "518"}}).preprocess.resize, 592u);
+  EXPECT_EQ(dino.read().preprocess.transform.resize_size, 592u);  // 518 · 256 / 224
+  EXPECT_EQ(dino.read({{"size", "518"}}).preprocess.transform.resize_size, 592u);
   const Architecture a = dino.read({{"size", "224"}, {"family", "dino"}});
   EXPECT_EQ(a.input_h, 224u);
   EXPECT_EQ(a.stored_grid_h, 37u);
-  EXPECT_EQ(a.preprocess.resize, 256u);  // SPEC 3.4
+  EXPECT_EQ(a.preprocess.transform.resize_size, 256u);  // SPEC 3.4
   TinyCheckpoint configured = tiny_timm(577, 16);
   configured.config = {
       {"architecture", "vit_base_patch16_384"},
       {"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}, {"crop_pct", 1.0}}}};
-  EXPECT_EQ(configured.read().preprocess.resize, 384u);
-  EXPECT_EQ(configured.read({{"size", "224"}}).preprocess.resize, 224u);
-  EXPECT_EQ(configured.read({{"size", "512x384"}}).preprocess.resize, 384u);
+  EXPECT_EQ(configured.read().preprocess.transform.resize_size, 384u);
+  EXPECT_EQ(configured.read({{"size", "224"}}).preprocess.transform.resize_size, 224u);
+  EXPECT_EQ(configured.read({{"size", "512x384"}}).preprocess.transform.resize_size, 384u);
 }
 
 // DINO resizes its positions by a rule of its own; its files look like any ViT's.
@@ -206,7 +206,9 @@ TEST(Variants, HeadsAndWhereTheyComeFrom) {
 }
 
 TEST(Variants, TheOriginIsAWholeWord) {
-  EXPECT_TRUE(tiny_timm(17, 4, "module.base_encoder.").read().preprocess.bilinear) << "MoCo-v3";
+  EXPECT_TRUE(tiny_timm(17, 4, "module.base_encoder.").read().preprocess.transform.filter ==
+              Filter::bilinear)
+      << "MoCo-v3";
   EXPECT_EQ(tiny_timm(17, 4, "teacher.backbone.").read().family, "dino");
   TinyCheckpoint augreg = tiny_timm();
   augreg.config = {

@@ -75,7 +75,7 @@ class Fit : public ::testing::Test {
  protected:
   static Architecture architecture() {
     Architecture a = tiny();
-    a.preprocess.mean = {0, 0, 0}, a.preprocess.deviation = {1, 1, 1};
+    a.preprocess.transform.mean = {0, 0, 0}, a.preprocess.transform.std = {1, 1, 1};
     return a;
   }
 

@@ -36,7 +36,7 @@ inline Architecture tiny() {
   a.depth = 2, a.width = a.embedding_width = 48, a.heads = 3, a.head_dim = 16, a.mlp_hidden = 96;
   a.patch_h = a.patch_w = a.stride_h = a.stride_w = 8, a.input_h = a.input_w = 24,
   a.stored_grid_h = a.stored_grid_w = 3;
-  a.preprocess.resize = 27;
+  a.preprocess.transform.resize_size = 27;
   return a;
 }
 

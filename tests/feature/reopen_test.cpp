@@ -117,7 +117,7 @@ TEST(Reopen, TheTransformOfAnImageProcessorStays) {
   EXPECT_EQ(preprocess.input_size, 16u);
   Reopened reopened(record, pool, {.model = there.path()});
   EXPECT_EQ(reopened.extractor().settings().input, settings.input);
-  EXPECT_TRUE(reopened.backbone().architecture().preprocess.floor_crop);
+  EXPECT_TRUE(reopened.backbone().architecture().preprocess.transform.floor_crop);
 }
 
 TEST(Reopen, WhatCannotBeRebuiltIsNamed) {

@@ -109,7 +109,7 @@ TEST(EvaluationTransform, WhatTheUserStatesHoldsUnderEveryPreset) {
 
 TEST(EvaluationTransform, SquashesWhereTheModelDoesButNotWhereThePaperDidNot) {
   Architecture a = architecture_of("timm_eva02_clip/model.safetensors");
-  a.preprocess.squash = true;
+  a.preprocess.transform.set_squash(true);
   using Resize = Preprocess::Resize;
   EXPECT_EQ(evaluation_transform(a, Preset::native).resize, Resize::squash);
   EXPECT_EQ(evaluation_transform(a, Preset::paper).resize, Resize::short_side);
