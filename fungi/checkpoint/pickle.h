@@ -19,10 +19,11 @@ namespace fungi {
 enum class GlobalRole : uint8_t {
   ordered_dict,      // called: a dict
   script_class,      // a class of a TorchScript archive; its state is a dict of attributes
-  rebuild_tensor,    // (storage, offset, shape, strides, ...)
-  rebuild_typed,     // the same, and the element type as 7th argument
+  rebuild_bare,      // (storage, offset, shape, strides)
+  rebuild_tensor,    // the same, requires_grad, hooks, and perhaps metadata
+  rebuild_typed,     // the same with the element type before the metadata
   rebuild_subclass,  // (function, class, arguments, state)
-  pass_through,      // returns its first argument
+  pass_through,      // returns its first argument; the others change no value
   storage_type,      // type in PickleGlobal::type
   element_type,
   harmless,  // known containers beside the weights; kept as opaque values
@@ -47,9 +48,10 @@ struct PickleStorage {
 };
 
 struct PickleTensor {
-  size_t storage = 0;   // index into Pickle::storages
-  Strided layout;       // type is set when readable
-  bool listed = false;  // false: its element type never holds weights
+  size_t storage = 0;     // index into Pickle::storages
+  Strided layout;         // type is set when readable
+  bool negative = false;  // its values are those stored with the other sign
+  bool listed = false;    // false: its element type never holds weights
 };
 
 struct PickleValue {

@@ -15,7 +15,7 @@ using enum GlobalRole;
 
 constexpr PickleGlobal kStructure[] = {
     {"collections.OrderedDict", ordered_dict, {}},
-    {"torch._utils._rebuild_tensor", rebuild_tensor, {}},
+    {"torch._utils._rebuild_tensor", rebuild_bare, {}},
     {"torch._utils._rebuild_tensor_v2", rebuild_tensor, {}},
     {"torch._utils._rebuild_tensor_v3", rebuild_typed, {}},
     {"torch._utils._rebuild_parameter", pass_through, {}},
