@@ -31,6 +31,8 @@ struct Checkpoint::Source {
 
 using SourcePointer = std::unique_ptr<Checkpoint::Source>;
 
+inline constexpr char kJsonBlanks[] = " \t\r\n";
+
 // Looks at the first bytes and calls the right one of the functions below.
 SourcePointer open_source(FilePointer file);
 

@@ -192,6 +192,9 @@ TEST_F(FolderTest, NamesWhatIsNoCheckpoint) {
   std::filesystem::create_directory(folder_ / "empty");
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_ / "empty"); }), "holds no .safetensors");
   EXPECT_NO_THROW(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/mocov3"));  // a .pth.tar
+  std::filesystem::create_directory(folder_ / "lightning");
+  std::filesystem::copy_file(golden("state_dict.pth"), folder_ / "lightning/last.ckpt");
+  EXPECT_NO_THROW(Checkpoint::open(folder_ / "lightning"));
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open("/dev/null"); }), "not a regular file");
 }
 
