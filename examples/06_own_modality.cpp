@@ -8,7 +8,7 @@
 
 using Table = std::shared_ptr<const fungi::Matrix<float>>;  // what std::any holds can be copied
 
-// Rows of noise around one of two points: the class. Each table has its own number of rows.
+// Rows around one of two points: the class. Each table has its own number of rows.
 class Tables : public fungi::Dataset {
  public:
   Tables(size_t count, size_t width) {
@@ -16,7 +16,8 @@ class Tables : public fungi::Dataset {
       const auto table = std::make_shared<fungi::Matrix<float>>(2 + i % 3, width);
       for (size_t r = 0; r < table->rows(); ++r)
         for (size_t c = 0; c < width; ++c)
-          (*table)(r, c) = (i % 2 ? 0.5f : -0.5f) + 0.1f * float((i * 31 + r * 17 + c * 7) % 13);
+          (*table)(r, c) =
+              (c % 2 == i % 2 ? 1.0f : -1.0f) + 0.1f * float((i * 31 + r * 17 + c * 7) % 13);
       tables_.push_back(table);
       ids_.push_back(std::to_string(i)), labels_.push_back(int(i % 2));
     }

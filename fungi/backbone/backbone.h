@@ -60,8 +60,8 @@ struct BackboneOptions {
 };
 
 // Where the tokens of each view lie among the rows that forward() gives: view i has rows offsets[i]
-// .. offsets[i + 1]. The first `prefix` of them are of the model's own (class token, registers), the
-// others the view's patches or words.
+// .. offsets[i + 1]. The first `prefix` of them are of the model's own (class token, registers),
+// the others the view's patches or words.
 struct TokenLayout {
   std::vector<size_t> offsets;  // count + 1
   size_t prefix = 0;

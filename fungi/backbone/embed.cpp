@@ -115,7 +115,8 @@ void place_word(const Architecture& a, const Embedding& e, const float* word, si
   for (size_t c = 0; c < a.width; ++c) to[c] += e.word_positions(position, c);
 }
 
-void check_position(const Architecture& a, size_t position, size_t tokens, const std::string& place) {
+void check_position(const Architecture& a, size_t position, size_t tokens,
+                    const std::string& place) {
   if (a.max_positions && position >= a.max_positions)
     fail(fmt::format("{} tokens, but the model has {} positions", tokens,
                      a.max_positions - (a.padding_id ? *a.padding_id + 1 : 0)),
@@ -169,7 +170,8 @@ size_t attended(const Inputs::Text& text, const std::string& place) {
 // Of the tokens of one view that are its own, not the model's.
 size_t own_tokens(const Architecture& a, const Inputs& inputs, size_t view) {
   const bool words = a.input == InputKind::token_ids;
-  if (inputs.embedded.empty()) return words ? attended(inputs.texts[view], place_of(view)) : a.patches();
+  if (inputs.embedded.empty())
+    return words ? attended(inputs.texts[view], place_of(view)) : a.patches();
   const View<const float> given = inputs.embedded[view];
   if (given.cols != a.width || (!words && given.rows != a.patches()))
     fail(fmt::format("expected embedded tokens [{}, {}], found [{}, {}]",

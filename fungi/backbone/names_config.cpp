@@ -32,7 +32,8 @@ nlohmann::json json_beside(const Checkpoint& checkpoint, const char* name) {
   auto all = parse_json(text);
   if (!all.is_object())
     fail(fmt::format("{}: expected a JSON object, found something else or a part of one", name),
-         checkpoint.path(), "get the file again, or move it away and state the facts with `stated_facts`");
+         checkpoint.path(),
+         "get the file again, or move it away and state the facts with `stated_facts`");
   return all;
 }
 

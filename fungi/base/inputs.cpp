@@ -12,8 +12,8 @@ void InputBuffer::clear() {
 
 InputBuffer::Place& InputBuffer::add(Sort sort, size_t count, size_t width) {
   if (!views_.empty() && (sort != sort_ || (sort == Sort::pixels && count != views_[0].count)))
-    fail("the views of a batch are not of one sort, or its pictures not of one size",
-         "InputBuffer", "a view maker writes views of the one sort that its model reads");
+    fail("the views of a batch are not of one sort, or its pictures not of one size", "InputBuffer",
+         "a view maker writes views of the one sort that its model reads");
   sort_ = sort;
   const size_t first = views_.empty() ? 0 : views_.back().first + views_.back().count;
   return views_.emplace_back(Place{first, count, width});

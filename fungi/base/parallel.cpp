@@ -113,15 +113,19 @@ Pool::~Pool() { state_->close(); }
 
 unsigned Pool::threads() const noexcept { return unsigned(state_->threads.size()) + 1; }
 
+void Pool::require_outside() const {
+  for (const Running* r = running_here; r; r = r->outer)
+    if (r->pool == state_.get())
+      fail("the body of a parallel range called its own pool, which would wait for itself",
+           "Pool::parallel_for", "give it a pool of its own, or work in the body's own thread");
+}
+
 void Pool::parallel_for(size_t count, size_t grain,
                         const std::function<void(size_t, size_t, unsigned)>& body) {
   if (!body) fail("expected a function to run, found none", "Pool::parallel_for");
   if (count == 0) return;
   State& s = *state_;
-  for (const Running* r = running_here; r; r = r->outer)
-    if (r->pool == &s)
-      fail("the body of a parallel range called its own pool, which would wait for itself",
-           "Pool::parallel_for", "give it a pool of its own, or work in the body's own thread");
+  require_outside();
   const std::lock_guard turn(s.turn);
   {
     std::lock_guard lock(s.mutex);

@@ -32,6 +32,9 @@ class Pool {
   void parallel_for(size_t count, size_t grain,
                     const std::function<void(size_t begin, size_t end, unsigned worker)>& body);
 
+  // Error where a body of this pool calls: whatever waits for the pool would wait for itself.
+  void require_outside() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -134,7 +134,8 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   for (const auto& [r, gradient] : o.requests)
     for (size_t i = 0; i < schedule_[r].views; ++i) {
       const size_t in_request = sample * schedule_[r].views + i;
-      views.push_back({r, in_request, schedule_.first_row(r, samples.size()) + in_request, gradient});
+      views.push_back(
+          {r, in_request, schedule_.first_row(r, samples.size()) + in_request, gradient});
       offsets.push_back(offsets.back() + (wants_tokens ? own_tokens(views.back().row) : 0));
     }
   Matrix<float> pooled(views.size(), d), d_pooled(views.size(), d), tokens(offsets.back(), w),
@@ -219,7 +220,8 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   forward_rows(samples, 0, rows,
                [&](size_t row, size_t count, const Inputs& inputs, const TokenLayout& layout) {
                  const View<float> tokens = batch_tokens(layout);
-                 backbone_.forward(inputs, workspace_, embeddings_.view().slice(row, count), tokens);
+                 backbone_.forward(inputs, workspace_, embeddings_.view().slice(row, count),
+                                   tokens);
                  if (tokens.data) keep_tokens(inputs, layout);
                  if (recording) backbone_.record(workspace_, *recording);
                });

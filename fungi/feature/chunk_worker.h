@@ -88,12 +88,12 @@ class ChunkWorker {
   std::vector<std::unique_ptr<ViewMaker>> makers_;  // per request
   std::vector<std::pair<size_t, size_t>> open_;     // per maker: (generation, sample) it holds
   size_t generation_ = 0;
-  InputBuffer inputs_;                         // of the batch
-  Matrix<uint8_t> masks_;                      // of the batch, [count, tokens of a view]
-  Matrix<float> embeddings_, batch_tokens_;    // of all rows; of the batch, with the model's own
-  std::vector<float> tokens_;                  // of all rows, without the model's own, as the next
+  InputBuffer inputs_;                       // of the batch
+  Matrix<uint8_t> masks_;                    // of the batch, [count, tokens of a view]
+  Matrix<float> embeddings_, batch_tokens_;  // of all rows; of the batch, with the model's own
+  std::vector<float> tokens_;                // of all rows, without the model's own, as the next
   std::vector<uint8_t> hidden_;
-  std::vector<size_t> token_offsets_;          // rows + 1, in tokens
+  std::vector<size_t> token_offsets_;               // rows + 1, in tokens
   std::vector<Matrix<float>> d_pooled_, d_tokens_;  // per request: of its rows, of their tokens
   LayerGradient gradient_;
 };

@@ -31,9 +31,8 @@ Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
          "use Extractor::open() or backbone_for(options), or state its activation in "
          "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
-    add(make_objective(specification,
-                       {a.embedding_width, a.width, s.options.seed, s.options.preset,
-                        s.schedule.modality().kind()}));
+    add(make_objective(specification, {a.embedding_width, a.width, s.options.seed, s.options.preset,
+                                       s.schedule.modality().kind()}));
   for (std::unique_ptr<Objective>& own : s.options.own) add(std::move(own));
   s.options.own.clear();
   s.stated = s.restore(s.options.given);
@@ -64,8 +63,7 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
     fail(
         "the preset 'paper' takes the output of norm1 for the layer's input on torchvision "
         "checkpoints",
-        name,
-        "use Extractor::open() or backbone_for(options)");
+        name, "use Extractor::open() or backbone_for(options)");
   if (!s.projection) {
     ProjectionOptions p;
     p.kind = s.options.projection;

@@ -3,10 +3,10 @@
 // projection; extractor.cpp is the only place that knows the whole order (SPEC 1.2). A sample's
 // features depend on the settings, the seed, its id and its bytes alone.
 //
-// An Extractor may be shared between threads: fit(), restore(), settle() and extract() wait for each other, one extraction at a time. The const functions may be
-// called meanwhile, also from progress callbacks; but ready(), state() and notes() not while
-// another thread is in fit() or settle(). A callback that calls one of the four gets an Error,
-// since it would wait for itself.
+// An Extractor may be shared between threads: fit(), restore(), settle() and extract() wait for
+// each other, one extraction at a time. The const functions may be called meanwhile, also from
+// progress callbacks; but ready(), state() and notes() not while another thread is in fit() or
+// settle(). A callback that calls one of the four gets an Error, since it would wait for itself.
 //
 //   Extractor extractor = Extractor::open(model, {.objectives = {"kl", "ibot"}}, pool);
 //   StoreWriter writer("train", extractor.spec());

@@ -35,9 +35,9 @@ struct Extractor::State {
         schedule(options.modality ? options.modality
                                   : modality_for(backbone.architecture(), options.preset)) {}
 
-  // A callback would wait for itself: the pool, whose thread it is called by, refuses it first.
+  // A callback, which a thread of the pool calls, would wait for itself.
   std::unique_lock<std::recursive_mutex> take_turn() {
-    pool.parallel_for(1, 1, [](size_t, size_t, unsigned) {});
+    pool.require_outside();
     return std::unique_lock(working);
   }
 

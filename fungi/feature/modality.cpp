@@ -25,7 +25,7 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
   if (sample_kind(a) == SampleKind::image)
     return std::make_shared<ImageModality>(evaluation_transform(a, preset));
   fail(fmt::format("a {} backbone reads {}, not images", a.family, to_string(a.input)), "extract",
-       "give a model of images, or a Modality of your own (ExtractorOptions::modality)");
+       "give a model of images; a program may bring a Modality of its own");
 }
 
 DecodeOptions decode_options(const InputSettings& settings) {

@@ -187,7 +187,14 @@ struct Reopened::State {
 namespace {
 
 Backbone open_model(const ExtractionRecord& record, ReopenOptions& options, Pool& pool) {
-  if (options.backbone) return std::move(*options.backbone);
+  if (options.backbone) {
+    const StoreSpec& spec = record.manifest.spec;
+    if (const std::string found = options.backbone->sha256(); found != spec.model_sha256)
+      fail(fmt::format("these are the weights of another model: expected sha256 {}, found {}",
+                       spec.model_sha256, found),
+           record.place, "share the Backbone of a Reopened of the same model");
+    return std::move(*options.backbone);
+  }
   const fs::path model =
       options.model.empty() ? fs::path(record.manifest.spec.model_path) : options.model;
   require_same_model(record, model);

@@ -47,11 +47,11 @@ ExtractorOptions extractor_options(const ExtractionRecord& record,
 void require_same_model(const ExtractionRecord& record, const std::filesystem::path& model);
 
 struct ReopenOptions {
-  std::filesystem::path model;      // empty: where it was when the store was made
+  std::filesystem::path model;       // empty: where it was when the store was made
   std::optional<Backbone> backbone;  // its weights, already open (of another Reopened): then no
                                      // file is looked for
-  Matrix<float> projection_matrix;  // for a store of ProjectionKind::matrix, which keeps the
-                                    // matrix's sha256 alone
+  Matrix<float> projection_matrix;   // for a store of ProjectionKind::matrix, which keeps the
+                                     // matrix's sha256 alone
   // Those of ExtractorOptions::own, in that order; their state comes from the store.
   std::vector<std::unique_ptr<Objective>> objectives;
   std::shared_ptr<const Modality> modality;  // that of ExtractorOptions

@@ -64,7 +64,8 @@ std::vector<uint8_t> RecordDataset::read(size_t i) const {
   return bytes;
 }
 
-Sample RecordDataset::decode(size_t i, std::span<const uint8_t> planes, const DecodeOptions&) const {
+Sample RecordDataset::decode(size_t i, std::span<const uint8_t> planes,
+                             const DecodeOptions&) const {
   const Run& run = run_of(i);
   if (planes.size() != run.pixels())
     fail(fmt::format("expected {} bytes of pixels, found {}", run.pixels(), planes.size()), id(i),

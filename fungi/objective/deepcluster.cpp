@@ -86,8 +86,7 @@ double DeepCluster::loss_and_gradient(const Latents& latents, LatentGradients gr
   if (!ready())
     fail("the prototypes are missing", name(),
          "prepare() the objective with training samples first");
-  const size_t crops = counts_.all(),
-               sets = parameters_.prototype_sets, k = prototypes_used();
+  const size_t crops = counts_.all(), sets = parameters_.prototype_sets, k = prototypes_used();
   const size_t views = crops + parameters_.assignment_crops;
   FUNGI_ASSERT(latents.pooled.rows == views && latents.pooled.cols == head_.inputs());
   const double terms = static_cast<double>(sets * crops), tau = parameters_.temperature;

@@ -86,8 +86,7 @@ std::vector<ViewRequest> Dino::views() const {
 
 double Dino::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
   FUNGI_ASSERT(latents.pooled.rows == counts_.all());
-  return dino_term(student_, teacher_, latents.pooled,
-                   latents.pooled.slice(0, counts_.global),
+  return dino_term(student_, teacher_, latents.pooled, latents.pooled.slice(0, counts_.global),
                    parameters_.student_temperature, parameters_.teacher_temperature,
                    parameters_.skip_same_view, gradients.pooled);
 }

@@ -30,14 +30,15 @@ Parameters read(Parameters parameters, const Overrides& overrides, const std::st
 
 // `name`: the type's own, or with a label.
 std::unique_ptr<Objective> make_one(const std::string& type, const std::string& name,
-                                     std::string_view rest, const ObjectiveContext& context) {
+                                    std::string_view rest, const ObjectiveContext& context) {
   const Overrides overrides = parse_overrides(rest, name);
   const Preset preset = context.preset;
   const SampleKind kind = context.kind;
   const size_t width = context.embedding_width;
   const uint64_t seed = context.seed;
   if (type == "kl")
-    return std::make_unique<Kl>(read(kl_parameters(preset, kind), overrides, name), width, seed, name);
+    return std::make_unique<Kl>(read(kl_parameters(preset, kind), overrides, name), width, seed,
+                                name);
   if (type == "dino")
     return std::make_unique<Dino>(read(dino_parameters(preset, kind), overrides, name), width, seed,
                                   name);
@@ -50,8 +51,8 @@ std::unique_ptr<Objective> make_one(const std::string& type, const std::string& 
     return std::make_unique<Simclr>(parameters, width, seed, name);
   }
   if (type == "deepcluster")
-    return std::make_unique<DeepCluster>(read(deepcluster_parameters(preset, kind), overrides, name),
-                                         width, seed, name);
+    return std::make_unique<DeepCluster>(
+        read(deepcluster_parameters(preset, kind), overrides, name), width, seed, name);
   if (type == "ibot")
     return std::make_unique<Ibot>(read(ibot_parameters(preset, kind), overrides, name), width,
                                   context.token_width, seed, name);

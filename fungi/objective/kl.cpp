@@ -48,9 +48,7 @@ Kl::Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed, st
       head_(Head::random(Head::Form::affine, seed, "kl", "head", parameters.width,
                          embedding_width)) {}
 
-std::vector<ViewRequest> Kl::views() const {
-  return {{.plan = parameters_.views}};
-}
+std::vector<ViewRequest> Kl::views() const { return {{.plan = parameters_.views}}; }
 
 double Kl::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
   FUNGI_ASSERT(latents.pooled.rows == 1 && latents.pooled.cols == head_.inputs());

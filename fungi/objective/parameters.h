@@ -16,11 +16,11 @@ namespace fungi {
 class ParameterVisitor {
  public:
   virtual ~ParameterVisitor() = default;
-  virtual void positive(const char* name, double& value) = 0;              // finite, > 0
-  virtual void fraction(const char* name, double& value) = 0;              // in [0, 1]
-  virtual void count(const char* name, size_t& value, size_t lowest) = 0;  // >= lowest
+  virtual void positive(const char* name, double& value) = 0;               // finite, > 0
+  virtual void fraction(const char* name, double& value) = 0;               // in [0, 1]
+  virtual void count(const char* name, size_t& value, size_t lowest) = 0;   // >= lowest
   virtual void square(const char* name, size_t& value, size_t lowest) = 0;  // of a whole number
-  virtual void flag(const char* name, bool& value) = 0;                    // true or false
+  virtual void flag(const char* name, bool& value) = 0;                     // true or false
   virtual void choice(const char* name, size_t& index, const std::vector<std::string>& names) = 0;
 
   // An enum whose values count from 0 in the order of `names`.

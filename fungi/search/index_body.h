@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each kind of index provides behind Index. A folder holds index.json (kind, metric, sizes)
-// and .npy arrays; for every kind rows in vectors.npy and their lengths in norms.npy. Internal to the library.
+// and .npy arrays; for every kind rows in vectors.npy and their lengths in norms.npy. Internal to
+// the library.
 #pragma once
 
 #include <filesystem>

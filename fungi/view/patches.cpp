@@ -40,8 +40,8 @@ void transpose(const float* in, size_t rows, size_t cols, float* out) {
 PatchGrid patch_grid(size_t size, size_t patch_count, size_t stride_scale) {
   const auto root = size_t(std::llround(std::sqrt(double(patch_count))));
   if (root == 0 || root * root != patch_count)
-    fail(fmt::format("expected a perfect square, found {}", patch_count), "ImagePatches::patch_count",
-         "use 1, 4, 9, 16, ...");
+    fail(fmt::format("expected a perfect square, found {}", patch_count),
+         "ImagePatches::patch_count", "use 1, 4, 9, 16, ...");
   if (size == 0 || size % root != 0)
     fail(fmt::format("an input of {} pixels cannot be cut into {} equal parts", size, root),
          "ImagePatches::patch_count", "choose a square whose root divides the input size");

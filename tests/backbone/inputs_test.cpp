@@ -41,7 +41,8 @@ class BackboneInputs : public testing::Test {
     backbone.backward(e, workspace, g, tokens);
     std::vector<float> all;
     for (const Matrix<float>* m : {&e, &tokens, &g.a, &g.b})
-      for (size_t i = 0; i < m->rows(); ++i) all.insert(all.end(), m->row(i), m->row(i) + m->cols());
+      for (size_t i = 0; i < m->rows(); ++i)
+        all.insert(all.end(), m->row(i), m->row(i) + m->cols());
     return all;
   }
 

@@ -26,7 +26,7 @@ class Marked : public Pictures {
   explicit Marked(size_t red = SIZE_MAX, size_t broken = SIZE_MAX)
       : Pictures(kPictures), red_(red), broken_(broken) {}
   Sample decode(size_t i, std::span<const uint8_t> bytes,
-               const DecodeOptions& options) const override {
+                const DecodeOptions& options) const override {
     {
       const std::lock_guard lock(mutex_);
       seen_.push_back(i);
@@ -49,7 +49,7 @@ class Alone : public Marked {
  public:
   explicit Alone(size_t which) : which_(which) { ids_ = {ids_[which]}, labels_ = {0}; }
   Sample decode(size_t, std::span<const uint8_t> bytes,
-               const DecodeOptions& options) const override {
+                const DecodeOptions& options) const override {
     return Marked::decode(which_, bytes, options);
   }
 

@@ -76,8 +76,7 @@ TEST(Extractor, TheSeedDecidesAboutAllButTheEmbedding) {
     o.objectives.push_back("ibot:width=16,local_crops=1");
     o.seed = 1 + run;
     const Backbone backbone = Backbone::assemble(
-        tiny(), RandomTensors(1),
-        backbone_for(o, {.precision = Precision::f32}), pool);
+        tiny(), RandomTensors(1), backbone_for(o, {.precision = Precision::f32}), pool);
     Extractor extractor(backbone, std::move(o), pool);
     extractor.fit(data);
     states[run] = extractor.state();
@@ -141,9 +140,8 @@ TEST(Extractor, Ibot) {
   EXPECT_THROW(Extractor(plain, std::move(o), pool), Error);
   o = {};
   o.objectives = {"ibot:width=16,local_crops=1"};
-  const Backbone backbone =
-      Backbone::assemble(tiny(), RandomTensors(1),
-                         backbone_for(o, {.precision = Precision::f32}), pool);
+  const Backbone backbone = Backbone::assemble(
+      tiny(), RandomTensors(1), backbone_for(o, {.precision = Precision::f32}), pool);
   Extractor extractor(backbone, std::move(o), pool);
   const StoreRows rows = extractor.extract(data, range(3));
   EXPECT_TRUE(rows.failures.empty());
@@ -228,7 +226,7 @@ class Trouble : public Pictures {
     return {};
   }
   Sample decode(size_t i, std::span<const uint8_t> bytes,
-               const DecodeOptions& options) const override {
+                const DecodeOptions& options) const override {
     if (i == 2) return Image{1, 5000, std::vector<uint8_t>(15000)};
     return Pictures::decode(i, bytes, options);
   }
@@ -280,7 +278,7 @@ class Huge : public Pictures {
     return {};
   }
   Sample decode(size_t i, std::span<const uint8_t> bytes,
-               const DecodeOptions& options) const override {
+                const DecodeOptions& options) const override {
     if (i == 2) throw std::bad_alloc();
     return Pictures::decode(i, bytes, options);
   }

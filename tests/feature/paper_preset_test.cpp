@@ -25,11 +25,10 @@ ExtractorOptions options_of(Preset preset) {
 Backbone open(const std::string& file, Preset preset, StatedFacts facts = {}) {
   static Pool pool(1);
   facts["heads"] = file.starts_with("timm_eva") ? "3" : "2";
-  return Backbone::open(
-      FUNGI_GOLDEN_DIR "/backbone/" + file,
-      backbone_for(options_of(preset),
-                   {.precision = Precision::f32, .stated_facts = std::move(facts)}),
-      pool);
+  return Backbone::open(FUNGI_GOLDEN_DIR "/backbone/" + file,
+                        backbone_for(options_of(preset), {.precision = Precision::f32,
+                                                          .stated_facts = std::move(facts)}),
+                        pool);
 }
 
 TEST(PaperPreset, RunsClipWithGelu) {

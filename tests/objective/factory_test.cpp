@@ -114,8 +114,8 @@ std::vector<double> behaviour(const std::string& text) {
   const auto objective = make_objective(text, context());
   std::vector<double> all;
   const auto add_request = [&](const ViewRequest& r) {
-    all.insert(all.end(), {double(r.plan.index()), double(r.gradient), double(r.masked_views),
-                           r.mask_ratio});
+    all.insert(all.end(),
+               {double(r.plan.index()), double(r.gradient), double(r.masked_views), r.mask_ratio});
     if (const auto* p = std::get_if<WholeImage>(&r.plan))
       all.insert(all.end(), {double(p->statistics), double(p->squash)});
     if (const auto* p = std::get_if<ImageCrops>(&r.plan))
@@ -198,14 +198,18 @@ TEST(Presets, DifferWhereTheReferencesDo) {
   EXPECT_EQ(simclr_parameters(Preset::lib, SampleKind::image).negatives, 64u);
   EXPECT_EQ(simclr_parameters(Preset::paper, SampleKind::image).denominator_temperature, 0.07);
   EXPECT_EQ(simclr_parameters(Preset::lib, SampleKind::image).denominator_temperature, 1);
-  EXPECT_EQ(statistics_of(dino_parameters(Preset::native, SampleKind::image)), ImageStatistics::model);
-  EXPECT_EQ(statistics_of(dino_parameters(Preset::paper, SampleKind::image)), ImageStatistics::imagenet);
-  EXPECT_EQ(statistics_of(deepcluster_parameters(Preset::paper, SampleKind::image)), ImageStatistics::deepcluster);
+  EXPECT_EQ(statistics_of(dino_parameters(Preset::native, SampleKind::image)),
+            ImageStatistics::model);
+  EXPECT_EQ(statistics_of(dino_parameters(Preset::paper, SampleKind::image)),
+            ImageStatistics::imagenet);
+  EXPECT_EQ(statistics_of(deepcluster_parameters(Preset::paper, SampleKind::image)),
+            ImageStatistics::deepcluster);
   EXPECT_EQ(parse_preset("lib"), Preset::lib);
   EXPECT_THROW(parse_preset("best"), Error);
 }
 
-// Losses know no pictures: what is one about them is in the views, which other kinds of samples lack.
+// Losses know no pictures: what is one about them is in the views, which other kinds of samples
+// lack.
 TEST(Presets, AreOfAKindOfSample) {
   for (const SampleKind kind : {SampleKind::text, SampleKind::sound, SampleKind::own}) {
     EXPECT_EQ(kl_parameters(Preset::lib, kind).views, ViewPlan(WholeView{}));
@@ -342,8 +346,7 @@ TEST(Objective, ThreadsShareOneObjective) {
   std::vector<Matrix<float>> g;
   for (int i = 0; i < 4; ++i) g.emplace_back(12, 16);
   std::vector<std::thread> threads;
-  for (auto& out : g)
-    threads.emplace_back([&] { dino->loss_and_gradient({e}, {out, {}}); });
+  for (auto& out : g) threads.emplace_back([&] { dino->loss_and_gradient({e}, {out, {}}); });
   for (auto& thread : threads) thread.join();
   for (const auto& out : g)
     EXPECT_EQ(std::memcmp(out.data(), g[0].data(), 12 * 16 * sizeof(float)), 0);

@@ -110,8 +110,7 @@ TEST(Simclr, RestoredStateGivesTheSameBytes) {
   EXPECT_TRUE(two.notes(4).empty()) << "six views are none of whole samples: they were given";
   const Matrix<float> e = matrix_of<float>(random_rows(5, 12, 4));
   Matrix<float> g1(5, 12), g2(5, 12);
-  EXPECT_EQ(one.loss_and_gradient({e}, {g1, {}}),
-            two.loss_and_gradient({e}, {g2, {}}));
+  EXPECT_EQ(one.loss_and_gradient({e}, {g1, {}}), two.loss_and_gradient({e}, {g2, {}}));
   EXPECT_EQ(std::memcmp(g1.data(), g2.data(), 5 * 12 * sizeof(float)), 0);
 
   std::vector<NamedMatrix> head_alone;

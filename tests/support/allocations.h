@@ -27,9 +27,7 @@ inline void* allocate(size_t bytes, size_t alignment) {
 }  // namespace fungi::test
 
 // GCC 12 would inline only half of a pair and then warn that the halves do not match.
-void* operator new(size_t bytes) {
-  return fungi::test::allocate(bytes, alignof(std::max_align_t));
-}
+void* operator new(size_t bytes) { return fungi::test::allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(size_t bytes, std::align_val_t alignment) {
   return fungi::test::allocate(bytes, static_cast<size_t>(alignment));
 }

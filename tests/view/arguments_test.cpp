@@ -23,7 +23,8 @@ TEST(OwnImage, IsCheckedBeforeItIsRead) {
     EXPECT_ERROR("bytes of pixels", check(bad));
     EXPECT_ERROR("bytes of pixels", preprocessor.apply(bad, out));
     EXPECT_ERROR("bytes of pixels", preprocessor.pixels(bad));
-    for (const ViewPlan& plan : {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})}) {
+    for (const ViewPlan& plan :
+         {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})}) {
       ImageViews views(plan, {.input_size = 32});
       EXPECT_ERROR("bytes of pixels", views.open(bad, 1));
     }
@@ -51,8 +52,7 @@ TEST(OwnPlan, HasViewsThatCanBeCounted) {
   EXPECT_ERROR("1 to 65536 views", image_view_count(plan, 224));
   plan.local_crops = kMostViews - 2;
   EXPECT_EQ(image_view_count(plan, 224), kMostViews);
-  EXPECT_ERROR("1 to 65536 views",
-               image_view_count(ImagePatches{.stride_scale = 512}, 1024));
+  EXPECT_ERROR("1 to 65536 views", image_view_count(ImagePatches{.stride_scale = 512}, 1024));
 }
 
 TEST(OwnViews, AreThereAndFit) {

@@ -175,8 +175,7 @@ TEST(PatchViews, AsTorch) {
   for (const json& c : golden()["patches"]) {
     SCOPED_TRACE(c.dump());
     const Preprocess preprocess{.input_size = c["side"], .mean = c["mean"], .std = c["std"]};
-    const ViewPlan plan =
-        ImagePatches{.patch_count = c["patches"], .stride_scale = c["scale"]};
+    const ViewPlan plan = ImagePatches{.patch_count = c["patches"], .stride_scale = c["scale"]};
     ASSERT_EQ(image_view_count(plan, preprocess.input_size), c["views"]);
     const auto out =
         all_views(testing::pattern(c["size"][0], c["size"][1], c["seed"]), plan, preprocess, 0);
@@ -190,7 +189,8 @@ TEST(PatchViews, AsTorch) {
 TEST(ImageViews, EarlierImagesLeaveNoTrace) {
   const Image one = testing::pattern(75, 50, 1), other = testing::pattern(40, 90, 2);
   const Preprocess preprocess{.resize_size = 36, .input_size = 32};
-  for (const ViewPlan& plan : {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})}) {
+  for (const ViewPlan& plan :
+       {ViewPlan(WholeImage{}), ViewPlan(ImageCrops{}), ViewPlan(ImagePatches{})}) {
     ImageViews views(plan, preprocess);
     std::vector<float> out(views.view_floats());
     views.open(other, 5);
