@@ -123,9 +123,9 @@ void require_finite(View<const float> values, const std::string& name, const std
 CLI::Validator positive_number() {
   const auto check = [](const std::string& text) {
     double value = 0;
-    return CLI::detail::lexical_cast(text, value) && !(value > 0)
-               ? "expected a positive number, found " + text
-               : std::string();
+    return CLI::detail::lexical_cast(text, value) && value > 0
+               ? std::string()
+               : "expected a positive number, found " + text;
   };
   return CLI::Validator(check, "");
 }

@@ -83,7 +83,13 @@ Checkpoint Checkpoint::open(const fs::path& path) {
 
   const auto& found = state.source->tensors;
   if (found.empty())
-    fail("holds no tensor", state.path, "give a file with a model's weights (its state dict)");
+    fail(state.source->unlisted == 0
+             ? "holds no tensor"
+             : fmt::format(
+                   "holds no tensor that can be read: the {} in it are complex numbers, wide "
+                   "unsigned integers or the like",
+                   state.source->unlisted),
+         state.path, "give a file with a model's weights (its state dict)");
   state.order.resize(found.size());
   for (size_t i = 0; i < found.size(); ++i) state.order[i] = i;
   std::sort(state.order.begin(), state.order.end(),

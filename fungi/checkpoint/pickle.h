@@ -39,6 +39,14 @@ struct PickleGlobal {
 // Null when the global is not known, which means: refused.
 const PickleGlobal* find_global(std::string_view module, std::string_view name);
 
+// Tensors of torch that are known but not read.
+struct UnreadTensors {
+  const char* what;  // "quantised tensors"
+  const char* hint;
+};
+// By a global that only they need; null for every other.
+const UnreadTensors* find_unread(std::string_view module, std::string_view name);
+
 struct PickleStorage {
   std::string_view key;
   std::optional<DType> type;

@@ -27,7 +27,10 @@ constexpr const char* kSaveAlone =
 void PytorchSource::add_tensor(const Pickle& pickle, uint32_t value, const std::string& name,
                                const std::string& path) {
   const PickleTensor& tensor = pickle.tensors[static_cast<size_t>(pickle[value].integer)];
-  if (!tensor.listed) return;
+  if (!tensor.listed) {
+    ++unlisted;
+    return;
+  }
   const PickleStorage& storage = pickle.storages[tensor.storage];
   const std::string place = tensor_place(path, name);
   const auto bytes = checked_multiply(storage.count, storage.element_size);

@@ -190,6 +190,7 @@ class SafetensorsSource : public Checkpoint::Source {
                          begin, filled),
              place, "tensors must follow each other: fetch the file again");
       filled = end;
+      unlisted += !type.type;
       if (!type.type) continue;
       tensors.push_back({std::move(entry.name), *type.type, std::move(entry.shape)});
       starts_.push_back(data.data() + begin);

@@ -22,6 +22,7 @@ using FilePointer = std::shared_ptr<const FileBytes>;
 struct Checkpoint::Source {
   std::string format;
   std::vector<TensorInfo> tensors;  // in any order, names unique
+  size_t unlisted = 0;              // tensors of known types that never hold weights
   std::vector<FilePointer> files;   // all that belongs to it, in the order in which they are hashed
 
   virtual ~Source() = default;

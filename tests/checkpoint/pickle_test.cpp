@@ -294,6 +294,25 @@ TEST(Pickle, WhatIsNotKnownOfATensorIsRefused) {
                   "a dict of several arguments");
 }
 
+TEST(Pickle, TensorsOfAnotherMakeAreNamed) {
+  const auto refusal = [](const char* global) {
+    return pickle_error(join("\x80\x02", "c", global, "\n)R."));
+  };
+  EXPECT_CONTAINS(refusal("torch._utils\n_rebuild_qtensor"), "holds quantised tensors");
+  EXPECT_CONTAINS(refusal("torch\nQInt8Storage"), "holds quantised tensors");
+  EXPECT_CONTAINS(refusal("torch._utils\n_rebuild_meta_tensor_no_storage"), "without values");
+  EXPECT_CONTAINS(refusal("torch._utils\n_rebuild_nested_tensor"), "holds nested tensors");
+  EXPECT_CONTAINS(refusal("torch\nfloat4_e2m1fn_x2"), "4-bit floats");
+  std::string complex = storage("0", 1);
+  complex.replace(complex.find("FloatStorage"), 5, "ComplexFloat");
+  const auto path = test::TemporaryFolder();
+  const auto file =
+      path.write("complex.pth", legacy(dict(tensor_pickle(complex, 0, {1}, {1})), {"0"},
+                                       raw(uint64_t{1}) + raw(1.0f) + raw(2.0f)));
+  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(file); }),
+                  "no tensor that can be read: the 1 in it are complex numbers");
+}
+
 TEST(Pickle, StoragesMustBeThere) {
   const std::string object = dict(tensor_pickle(storage("0", 2), 0, {2}, {1}));
   const std::string two = raw(1.0f) + raw(2.0f);
