@@ -58,6 +58,8 @@ void PickleMachine::step_build() {
   PickleValue& target = pickle_.values[top()];
   if (target.kind == Kind::tensor) broken("gives a tensor a state, which torch no longer writes");
   if (target.kind != Kind::object) return;
+  if (pickle_[state].kind == Kind::sequence || pickle_[state].kind == Kind::tensor)
+    broken("gives a TorchScript object a state without names, in which weights may lie");
   if (pickle_[state].kind != Kind::dict) return;
   charge(pickle_[state].items.size());
   const std::vector<uint32_t> items = pickle_[state].items;

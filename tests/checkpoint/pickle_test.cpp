@@ -285,7 +285,12 @@ TEST(Pickle, WhatIsNotKnownOfATensorIsRefused) {
   EXPECT_CONTAINS(pickle_error(join("\x80\x02", value, "(", storage("0", 2), integer(1),
                                     numbers({1}), numbers({1}), "tb.")),
                   "gives a tensor a state");
-  // Arguments by keyword would be lost.
+  // What a TorchScript class of its own puts into a tuple would be lost.
+  EXPECT_CONTAINS(pickle_error(join("\x80\x02", "c__torch__\nPacked\n)\x81", value,
+                                    "\x85"
+                                    "b.")),
+                  "a state without names");
+  // So would arguments by keyword.
   EXPECT_CONTAINS(
       pickle_error(join("\x80\x02", "ccollections\nOrderedDict\n)}", text("w"), value, "s\x92.")),
       "by keyword");
