@@ -23,8 +23,10 @@ namespace {
 
 std::atomic<bool> stop_requested{false};
 
-void on_interrupt(int) {
-  if (stop_requested.exchange(true)) std::_Exit(kInterrupted);  // the second Ctrl-C does not wait
+// The second Ctrl-C does not wait. A terminal that goes away says so more than once: the kernel and
+// the shell both do.
+void on_interrupt(int signal) {
+  if (stop_requested.exchange(true) && signal != SIGHUP) std::_Exit(kInterrupted);
 }
 
 // Whether it is a layer of some model; which blocks there are, the model's file tells.
@@ -62,7 +64,8 @@ CLI::Validator stated_key() {
 }  // namespace
 
 const std::atomic<bool>& stop_on_interrupt() {
-  for (const int signal : {SIGINT, SIGTERM})  // a script may have asked us to ignore them
+  for (const int signal :
+       {SIGINT, SIGTERM, SIGHUP})  // a script or nohup may have asked us to ignore them
     if (std::signal(signal, on_interrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
   return stop_requested;
 }
@@ -120,9 +123,9 @@ void require_finite(View<const float> values, const std::string& name, const std
 CLI::Validator positive_number() {
   const auto check = [](const std::string& text) {
     double value = 0;
-    return CLI::detail::lexical_cast(text, value) && !(value > 0)
-               ? "expected a positive number, found " + text
-               : std::string();
+    return CLI::detail::lexical_cast(text, value) && value > 0
+               ? std::string()
+               : "expected a positive number, found " + text;
   };
   return CLI::Validator(check, "");
 }

@@ -91,7 +91,7 @@ CLI::Validator positive_number();
 // Of options whose value is "name=something".
 CLI::Validator assignment(const char* shape);
 
-// From now on the first Ctrl-C (or SIGTERM) sets this; the second ends the program at once.
+// From now on the first Ctrl-C (or SIGTERM, or the terminal going away) sets this; the second ends the program at once.
 const std::atomic<bool>& stop_on_interrupt();
 
 // What the words of --objectives say, one specification each or several with commas: "none" alone

@@ -114,7 +114,7 @@ bool is_weights(const fs::path& file) {
   const std::string name = lower(file.filename().string());
   if (name.ends_with(".index.json")) return true;
   if (name.find("-of-0") != std::string::npos) return false;  // a shard; its index stands for it
-  for (const char* end : {".safetensors", ".pth", ".pt", ".bin", ".npz", ".pth.tar"})
+  for (const char* end : {".safetensors", ".pth", ".pt", ".ckpt", ".bin", ".npz", ".pth.tar"})
     if (name.ends_with(end)) return true;
   return false;
 }

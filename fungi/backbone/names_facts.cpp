@@ -82,11 +82,14 @@ void check(const NameReader& names, const Architecture& a) {
            place, "the file is incomplete or of another architecture");
     constexpr size_t most = 1u << 20;  // of each before their product is taken
     if (a.patch_h == 0 || a.patch_w == 0 || a.stride_h == 0 || a.stride_w == 0 ||
-        a.input_h < a.patch_h || a.input_w < a.patch_w || a.input_h > most || a.input_w > most ||
-        a.tokens() > most)
+        a.input_h < a.patch_h || a.input_w < a.patch_w)
       fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
                        a.patch_h, a.patch_w),
            place, "choose another `stated_facts[size]`");
+    if (a.input_h > most || a.input_w > most || a.tokens() > most)
+      fail(fmt::format("an input of {}x{} is too large: at most {} patches of {}x{} can be run",
+                       a.input_h, a.input_w, most, a.patch_h, a.patch_w),
+           place, "choose a smaller `stated_facts[size]`");
     if (a.input == InputKind::image && (a.input_h % a.patch_h || a.input_w % a.patch_w))
       fail(fmt::format("the input size {}x{} is not a multiple of the patch {}x{}", a.input_h,
                        a.input_w, a.patch_h, a.patch_w),

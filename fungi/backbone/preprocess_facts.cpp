@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -304,6 +305,10 @@ void state_preprocess(const StatedFacts& facts, Architecture& a) {
   PreprocessFacts& p = a.preprocess;
   if (mean) p.transform.mean = parse_colours(*mean, "mean");
   if (deviation) p.transform.std = parse_colours(*deviation, "std");
+  if (deviation && *std::min_element(p.transform.std.begin(), p.transform.std.end()) <= 0)
+    fail(fmt::format("expected numbers above 0, by which colours are divided, found '{}'",
+                     *deviation),
+         "`stated_facts[std]`");
   p.stated_colours = mean || deviation, p.stated_resize = resize || squash;
   p.stated_crop = crop != nullptr;
   if (resize) {

@@ -38,9 +38,11 @@ constexpr Lookalike kLookalikes[] = {
 
 SourcePointer open_source(FilePointer file) {
   const std::string_view text = file->text();
-  // Eight bytes of length, then '{'. The highest byte of a true length is 0, that of JSON text is
-  // not.
-  if (text.size() > 8 && text[8] == '{' && (text[0] != '{' || text[7] == '\0'))
+  // Eight bytes of length, then '{', perhaps behind blanks. The highest byte of a true length is 0,
+  // that of JSON text is not.
+  const size_t brace = text.find_first_not_of(kJsonBlanks, 8);
+  if (brace != text.npos && text[brace] == '{' &&
+      (text[7] == '\0' || (brace == 8 && text[0] != '{')))
     return open_safetensors(file);
   if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return open_zip(file);
   if (text[0] == '\x80' || text.starts_with("L119547037146038801333356L"))
@@ -51,9 +53,10 @@ SourcePointer open_source(FilePointer file) {
   if (text.size() > 262 && text.substr(257, 5) == "ustar")
     fail("is a tar archive, which is not supported", file->path(),
          "load and save it again with a newer torch, or unpack it");
-  fail(
-      "is neither safetensors, nor a PyTorch file, nor .npz", file->path(),
-      "give a .safetensors, .pth, .pt, .bin or .npz file, its index.json, or the folder around it");
+  fail("is neither safetensors, nor a PyTorch file, nor .npz", file->path(),
+       "give a .safetensors, .pth, .pt, .ckpt, .bin or .npz file, its index.json, or the folder "
+       "around "
+       "it");
 }
 
 struct Checkpoint::State {
@@ -80,7 +83,13 @@ Checkpoint Checkpoint::open(const fs::path& path) {
 
   const auto& found = state.source->tensors;
   if (found.empty())
-    fail("holds no tensor", state.path, "give a file with a model's weights (its state dict)");
+    fail(state.source->unlisted == 0
+             ? "holds no tensor"
+             : fmt::format(
+                   "holds no tensor that can be read: the {} in it are complex numbers, wide "
+                   "unsigned integers or the like",
+                   state.source->unlisted),
+         state.path, "give a file with a model's weights (its state dict)");
   state.order.resize(found.size());
   for (size_t i = 0; i < found.size(); ++i) state.order[i] = i;
   std::sort(state.order.begin(), state.order.end(),

@@ -18,6 +18,7 @@ class NpzSource : public Checkpoint::Source {
       if (!entry.name.ends_with(".npy")) continue;
       const NpyHeader header = parse_npy_header(archive_->read_start(i, kLongestNpyHeader),
                                                 entry.size, archive_->place(i));
+      unlisted += !header.type();
       if (!header.type()) continue;
       tensors.push_back(
           {entry.name.substr(0, entry.name.size() - 4), *header.type(), header.shape});

@@ -181,9 +181,8 @@ bool PickleMachine::step() {
       step_call();
       break;
     case 0x92:
-      pop();
-      step_call();
-      break;  // NEWOBJ_EX: the keyword arguments only matter to code
+      step_keyword_call();
+      break;
     case 'i':
       step_inst();
       break;

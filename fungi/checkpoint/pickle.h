@@ -19,10 +19,11 @@ namespace fungi {
 enum class GlobalRole : uint8_t {
   ordered_dict,      // called: a dict
   script_class,      // a class of a TorchScript archive; its state is a dict of attributes
-  rebuild_tensor,    // (storage, offset, shape, strides, ...)
-  rebuild_typed,     // the same, and the element type as 7th argument
+  rebuild_bare,      // (storage, offset, shape, strides)
+  rebuild_tensor,    // the same, requires_grad, hooks, and perhaps metadata
+  rebuild_typed,     // the same with the element type before the metadata
   rebuild_subclass,  // (function, class, arguments, state)
-  pass_through,      // returns its first argument
+  pass_through,      // returns its first argument; the others change no value
   storage_type,      // type in PickleGlobal::type
   element_type,
   harmless,  // known containers beside the weights; kept as opaque values
@@ -38,6 +39,14 @@ struct PickleGlobal {
 // Null when the global is not known, which means: refused.
 const PickleGlobal* find_global(std::string_view module, std::string_view name);
 
+// Tensors of torch that are known but not read.
+struct UnreadTensors {
+  const char* what;  // "quantised tensors"
+  const char* hint;
+};
+// By a global that only they need; null for every other.
+const UnreadTensors* find_unread(std::string_view module, std::string_view name);
+
 struct PickleStorage {
   std::string_view key;
   std::optional<DType> type;
@@ -47,9 +56,10 @@ struct PickleStorage {
 };
 
 struct PickleTensor {
-  size_t storage = 0;   // index into Pickle::storages
-  Strided layout;       // type is set when readable
-  bool listed = false;  // false: its element type never holds weights
+  size_t storage = 0;     // index into Pickle::storages
+  Strided layout;         // type is set when readable
+  bool negative = false;  // its values are those stored with the other sign
+  bool listed = false;    // false: its element type never holds weights
 };
 
 struct PickleValue {

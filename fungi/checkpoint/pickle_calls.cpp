@@ -27,6 +27,15 @@ void PickleMachine::step_call() {
   push(call(function, items));
 }
 
+// NEWOBJ_EX: an object that matters takes no arguments by keyword.
+void PickleMachine::step_keyword_call() {
+  const PickleValue& keywords = pickle_[pop()];
+  const bool any = keywords.kind != Kind::dict || !keywords.items.empty();
+  step_call();
+  if (any && pickle_[top()].kind != Kind::opaque)
+    broken("calls something with arguments by keyword");
+}
+
 void PickleMachine::step_inst() {
   const std::string_view module = take_line();
   push_global(module, take_line());
@@ -43,11 +52,14 @@ void PickleMachine::step_obj() {
 }
 
 // BUILD: only TorchScript objects have a state that matters; that of an OrderedDict is its
-// bookkeeping.
+// bookkeeping. To torch a tensor's state is another storage and shape.
 void PickleMachine::step_build() {
   const uint32_t state = pop();
   PickleValue& target = pickle_.values[top()];
+  if (target.kind == Kind::tensor) broken("gives a tensor a state, which torch no longer writes");
   if (target.kind != Kind::object) return;
+  if (pickle_[state].kind == Kind::sequence || pickle_[state].kind == Kind::tensor)
+    broken("gives a TorchScript object a state without names, in which weights may lie");
   if (pickle_[state].kind != Kind::dict) return;
   charge(pickle_[state].items.size());
   const std::vector<uint32_t> items = pickle_[state].items;
@@ -66,7 +78,7 @@ void PickleMachine::step_storage() {
     broken("refers to what is no storage");
   const PickleValue& type = pickle_[argument(items, 1, Kind::global)];
   if (type.global->role != GlobalRole::storage_type) broken("has a storage without element type");
-  if (items.size() > 5 && pickle_[items[5]].kind != Kind::opaque)
+  if (items.size() > 6 || (items.size() == 6 && pickle_[items[5]].kind != Kind::opaque))
     broken("uses views of storages, which torch has not written since 0.3");
   std::string_view key;
   if (pickle_[items[2]].kind == Kind::text) key = pickle_[items[2]].text;
@@ -111,6 +123,7 @@ std::vector<size_t> PickleMachine::sizes_argument(uint32_t index) {
 
 uint32_t PickleMachine::make_dict(const std::vector<uint32_t>& arguments) {
   PickleValue value{.kind = Kind::dict};
+  if (arguments.size() > 1) broken("makes a dict of several arguments");
   if (!arguments.empty()) {  // a list of (key, value), as Python 2 wrote it
     for (uint32_t pair : pickle_[argument(arguments, 0, Kind::sequence)].items) {
       const auto& items = pickle_[pair].items;
@@ -123,8 +136,31 @@ uint32_t PickleMachine::make_dict(const std::vector<uint32_t>& arguments) {
   return add(std::move(value));
 }
 
+// What torch writes of a lazy view: that its values are the stored ones with the other sign, or
+// conjugated. That a key is there says so, whatever its value.
+void PickleMachine::read_metadata(uint32_t index, PickleTensor& tensor) const {
+  const PickleValue& metadata = pickle_[index];
+  if (metadata.kind == Kind::opaque) return;  // None
+  if (metadata.kind != Kind::dict) broken("has a tensor whose metadata is no dict");
+  for (size_t i = 0; i < metadata.items.size(); i += 2) {
+    if (pickle_.is_text(metadata.items[i], "neg"))
+      tensor.negative = true;
+    else if (!pickle_.is_text(metadata.items[i], "conj") || tensor.listed)
+      broken(
+          fmt::format("has a tensor with the metadata '{}', which changes its values in a way "
+                      "that is not known",
+                      printable(pickle_[metadata.items[i]].text)));
+  }
+}
+
 uint32_t PickleMachine::make_tensor(const PickleGlobal& function,
                                     const std::vector<uint32_t>& arguments) {
+  size_t most = 4;  // arguments
+  if (function.role == GlobalRole::rebuild_tensor) most = 7;
+  if (function.role == GlobalRole::rebuild_typed) most = 8;
+  if (arguments.size() > most)
+    broken(fmt::format("calls '{}' with {} arguments; at most {} are known", function.name,
+                       arguments.size(), most));
   const PickleValue& storage = pickle_[argument(arguments, 0, Kind::storage)];
   const PickleStorage& stored = pickle_.storages[static_cast<size_t>(storage.integer)];
   PickleTensor tensor;
@@ -140,6 +176,7 @@ uint32_t PickleMachine::make_tensor(const PickleGlobal& function,
   }
   tensor.listed = type.has_value();
   tensor.layout.type = type.value_or(DType::u8);
+  if (most > 4 && arguments.size() == most) read_metadata(arguments.back(), tensor);
   pickle_.tensors.push_back(std::move(tensor));
   PickleValue value{.kind = Kind::tensor};
   value.integer = static_cast<int64_t>(pickle_.tensors.size() - 1);
@@ -154,6 +191,7 @@ uint32_t PickleMachine::call(uint32_t function, const std::vector<uint32_t>& arg
       return make_dict(arguments);
     case GlobalRole::script_class:
       return add({.kind = Kind::object});
+    case GlobalRole::rebuild_bare:
     case GlobalRole::rebuild_tensor:
     case GlobalRole::rebuild_typed:
       return make_tensor(global, arguments);

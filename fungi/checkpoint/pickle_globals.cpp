@@ -15,7 +15,7 @@ using enum GlobalRole;
 
 constexpr PickleGlobal kStructure[] = {
     {"collections.OrderedDict", ordered_dict, {}},
-    {"torch._utils._rebuild_tensor", rebuild_tensor, {}},
+    {"torch._utils._rebuild_tensor", rebuild_bare, {}},
     {"torch._utils._rebuild_tensor_v2", rebuild_tensor, {}},
     {"torch._utils._rebuild_tensor_v3", rebuild_typed, {}},
     {"torch._utils._rebuild_parameter", pass_through, {}},
@@ -163,7 +163,29 @@ Table make_table() {
   return table;
 }
 
+// By the beginning of a global that only they need.
+constexpr std::pair<std::string_view, UnreadTensors> kUnread[] = {
+    {"torch._utils._rebuild_qtensor",
+     {"quantised tensors",
+      "save the model before it was quantised, or call .dequantize() on them"}},
+    {"torch.Q", {"quantised tensors", "save the model before it was quantised"}},
+    {"torch._utils._rebuild_sparse", {"sparse tensors", "save them after .to_dense()"}},
+    {"torch._utils._rebuild_nested", {"nested tensors", "save the tensors in them by name"}},
+    {"torch._utils._rebuild_meta",
+     {"tensors without values, of the device 'meta'",
+      "save the model after its weights are loaded"}},
+    {"torch.float8", {"tensors of 8-bit floats", "save them after .float() or .bfloat16()"}},
+    {"torch.float4", {"tensors of 4-bit floats", "save them after .float() or .bfloat16()"}},
+};
+
 }  // namespace
+
+const UnreadTensors* find_unread(std::string_view module, std::string_view name) {
+  const std::string whole = std::string(module) + '.' + std::string(name);
+  for (const auto& [start, tensors] : kUnread)
+    if (whole.starts_with(start)) return &tensors;
+  return nullptr;
+}
 
 const PickleGlobal* find_global(std::string_view module, std::string_view name) {
   constexpr size_t kLongest = 200;

@@ -162,6 +162,10 @@ void PickleMachine::push_quoted(std::string_view line) {
 
 void PickleMachine::push_global(std::string_view module, std::string_view name) {
   const PickleGlobal* global = find_global(module, name);
+  if (const UnreadTensors* known = global ? nullptr : find_unread(module, name))
+    fail(fmt::format("holds {} ('{}.{}'), which are not read", known->what, printable(module),
+                     printable(name)),
+         place_, known->hint);
   if (global == nullptr)
     fail(
         fmt::format("refuses the global '{}.{}': weights need no such thing, and nothing in a file "

@@ -60,6 +60,7 @@ class PickleMachine {
   void step_text(unsigned char code);
   void step_stack_global();
   void step_call();
+  void step_keyword_call();
   void step_inst();
   void step_obj();
   void step_build();
@@ -68,6 +69,7 @@ class PickleMachine {
   // calls of globals
   uint32_t call(uint32_t function, const std::vector<uint32_t>& arguments);
   uint32_t make_dict(const std::vector<uint32_t>& arguments);
+  void read_metadata(uint32_t index, PickleTensor& tensor) const;
   uint32_t make_tensor(const PickleGlobal& function, const std::vector<uint32_t>& arguments);
   uint32_t argument(const std::vector<uint32_t>& arguments, size_t index, Kind kind) const;
   size_t size_argument(uint32_t index) const;

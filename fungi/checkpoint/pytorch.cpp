@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
@@ -25,7 +27,10 @@ constexpr const char* kSaveAlone =
 void PytorchSource::add_tensor(const Pickle& pickle, uint32_t value, const std::string& name,
                                const std::string& path) {
   const PickleTensor& tensor = pickle.tensors[static_cast<size_t>(pickle[value].integer)];
-  if (!tensor.listed) return;
+  if (!tensor.listed) {
+    ++unlisted;
+    return;
+  }
   const PickleStorage& storage = pickle.storages[tensor.storage];
   const std::string place = tensor_place(path, name);
   const auto bytes = checked_multiply(storage.count, storage.element_size);
@@ -33,10 +38,10 @@ void PytorchSource::add_tensor(const Pickle& pickle, uint32_t value, const std::
   const size_t stored = *bytes / size_of(tensor.layout.type);
   check_bounds(tensor.layout, stored, place);
   tensors.push_back({name, tensor.layout.type, tensor.layout.shape});
-  const bool whole = tensor.layout.type == DType::f32 && tensor.layout.offset == 0 &&
-                     tensors.back().count() * sizeof(float) == *bytes &&
-                     is_contiguous(tensor.layout);
-  named_.push_back({tensor.layout, tensor.storage, whole});
+  const bool whole =
+      !tensor.negative && tensor.layout.type == DType::f32 && tensor.layout.offset == 0 &&
+      tensors.back().count() * sizeof(float) == *bytes && is_contiguous(tensor.layout);
+  named_.push_back({tensor.layout, tensor.storage, tensor.negative, whole});
   ++users_[tensor.storage];
 }
 
@@ -105,6 +110,8 @@ void PytorchSource::read(size_t index, float* out) const {
   const size_t bytes = tensors[index].count() * sizeof(float);
   if (tensor.whole && load_into(tensor.storage, {reinterpret_cast<std::byte*>(out), bytes})) return;
   gather(tensor.layout, load(tensor.storage, users_[tensor.storage] > 1).get(), out);
+  if (tensor.negative)
+    std::transform(out, out + tensors[index].count(), out, [](float value) { return -value; });
 }
 
 }  // namespace fungi

@@ -34,7 +34,8 @@ class PytorchSource : public Checkpoint::Source {
   struct Named {
     Strided layout;
     size_t storage;
-    bool whole;  // contiguous f32, covering its storage
+    bool negative;
+    bool whole;  // contiguous f32, covering its storage, as they are
   };
   void flatten(const Pickle& pickle, const std::string& path);
   void add_tensor(const Pickle& pickle, uint32_t value, const std::string& name,

@@ -148,7 +148,9 @@ class SafetensorsSource : public Checkpoint::Source {
            path, kFetchAgain);
     const char* text = reinterpret_cast<const char*>(bytes.data()) + 8;
     HeaderEvents header;
-    if (length == 0 || text[0] != '{') fail("its header is not a JSON object", path, kFetchAgain);
+    const size_t brace = file->text().substr(8, length).find_first_not_of(kJsonBlanks);
+    if (brace == std::string_view::npos || text[brace] != '{')
+      fail("its header is not a JSON object", path, kFetchAgain);
     if (!nlohmann::json::sax_parse(text, text + length, &header))
       fail(header.problem, path, kFetchAgain);
     place_tensors(std::move(header.entries), bytes.subspan(8 + length), path);
@@ -188,6 +190,7 @@ class SafetensorsSource : public Checkpoint::Source {
                          begin, filled),
              place, "tensors must follow each other: fetch the file again");
       filled = end;
+      unlisted += !type.type;
       if (!type.type) continue;
       tensors.push_back({std::move(entry.name), *type.type, std::move(entry.shape)});
       starts_.push_back(data.data() + begin);

@@ -101,7 +101,7 @@ bool is_companion(const std::string& name) {
 
 bool is_weight_file(const fs::path& path) {
   const std::string name = path.filename().string();
-  for (const char* end : {".safetensors", ".pth", ".pth.tar", ".pt", ".bin", ".npz"})
+  for (const char* end : {".safetensors", ".pth", ".pth.tar", ".pt", ".ckpt", ".bin", ".npz"})
     if (name.ends_with(end)) return !is_companion(name);
   return false;
 }
@@ -128,7 +128,7 @@ fs::path find_in_folder(const fs::path& folder) {
       weights.erase(shard);
   weights.insert(indices.begin(), indices.end());
   if (weights.empty())
-    fail("holds no .safetensors, .pth, .pth.tar, .pt, .bin or .npz file and no *.index.json",
+    fail("holds no .safetensors, .pth, .pth.tar, .pt, .ckpt, .bin or .npz file and no *.index.json",
          folder.string(), "give the file with the weights");
   std::string names;
   for (const std::string& name : weights) {

@@ -22,6 +22,7 @@ using FilePointer = std::shared_ptr<const FileBytes>;
 struct Checkpoint::Source {
   std::string format;
   std::vector<TensorInfo> tensors;  // in any order, names unique
+  size_t unlisted = 0;              // tensors of known types that never hold weights
   std::vector<FilePointer> files;   // all that belongs to it, in the order in which they are hashed
 
   virtual ~Source() = default;
@@ -30,6 +31,8 @@ struct Checkpoint::Source {
 };
 
 using SourcePointer = std::unique_ptr<Checkpoint::Source>;
+
+inline constexpr char kJsonBlanks[] = " \t\r\n";
 
 // Looks at the first bytes and calls the right one of the functions below.
 SourcePointer open_source(FilePointer file);

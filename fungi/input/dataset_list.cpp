@@ -135,13 +135,72 @@ Columns read_columns(const std::vector<std::string>& first, const fs::path& list
   return named;
 }
 
+// A header names all columns; without one there are path and label. What stands beyond them would
+// be lost: the rest of a label with a comma, say.
+void require_no_more_cells(const Cells& line, size_t columns, bool header, const fs::path& list) {
+  const auto empty = [](const std::string& cell) { return cell.empty(); };
+  const auto& row = line.row;
+  if (row.size() <= columns || std::all_of(row.begin() + std::ptrdiff_t(columns), row.end(), empty))
+    return;
+  fail(fmt::format("line {} has {} cells, '{}'; {}", line.line, row.size(), fmt::join(row, "', '"),
+                   header ? fmt::format("the header names {}", columns)
+                          : "a line without a header has two, path and label"),
+       list.string(),
+       "put a cell that holds the separator into double quotes, or name all columns in the first "
+       "line");
+}
+
+// "path label", as the lists of ImageNet are: the label is the last word, so that paths may hold
+// blanks. A line that ends like an image, or is a file, is a path alone.
+bool separated_by_blanks(const std::string& first, const fs::path& list) {
+  std::error_code ignored;
+  const std::string line = trimmed(first);
+  const size_t blank = line.rfind(' ');
+  if (blank == std::string::npos || is_image_extension(extension(line)) ||
+      fs::is_regular_file(list.parent_path() / line, ignored))
+    return false;
+  const std::string path = trimmed(line.substr(0, blank));
+  return is_image_extension(extension(path)) ||
+         (is_path_name(lower(path)) && is_label_name(lower(line.substr(blank + 1))));
+}
+
+void cut_at_last_blank(Cells& cells, const fs::path& list) {
+  const std::string line = trimmed(cells.row.front());
+  const size_t blank = line.rfind(' ');
+  if (blank == std::string::npos || is_image_extension(extension(line)))
+    fail(fmt::format("line {} has no label: '{}'", cells.line, line), list.string(),
+         "the first line has path and label with a blank between them: write all like that, or "
+         "separate them by commas or tabs");
+  cells.row = {trimmed(line.substr(0, blank)), line.substr(blank + 1)};
+  for (size_t at = 0; (at = cells.row[0].find(' ', at)) != std::string::npos; ++at)
+    if (is_image_extension(extension(cells.row[0].substr(0, at))) &&
+        !is_image_extension(extension(cells.row[0])))
+      fail(fmt::format("line {} has more than a path and a label: '{}'", cells.line, line),
+           list.string(), "separate labels of several words from the path by a tab");
+}
+
+// What the name of the list says, unless the first line holds the other one alone and is no path.
+// 0: none.
+char separator(std::string_view first_line, const std::string& ext) {
+  const auto has = [&](char c) { return first_line.find(c) != std::string_view::npos; };
+  if (ext == "csv") return has('\t') && !has(',') ? '\t' : ',';
+  if (ext == "tsv")
+    return has(',') && !has('\t') && !is_image_extension(extension(first_line)) ? ',' : '\t';
+  return has('\t') ? '\t' : has(',') ? ',' : '\0';
+}
+
 std::vector<Row> parse_table(std::string_view text, char delimiter, const fs::path& list) {
   auto cells = split_cells(text, delimiter, list.string());
   if (cells.empty()) return {};
+  if (!delimiter && separated_by_blanks(cells.front().row.front(), list))
+    for (Cells& line : cells) cut_at_last_blank(line, list);
   const Columns columns = read_columns(cells.front().row, list);
+  const size_t most = columns.header ? cells.front().row.size() : 2;
   if (columns.header) cells.erase(cells.begin());
   std::vector<Row> rows;
-  for (const auto& [row, line] : cells) {
+  for (const Cells& cell : cells) {
+    require_no_more_cells(cell, most, columns.header, list);
+    const auto& [row, line] = cell;
     if (columns.path >= row.size() || row[columns.path].empty())
       fail(fmt::format("line {} has no file name", line), list.string(),
            "columns are path and label, or those named in a header line");
@@ -202,18 +261,12 @@ class ListDataset final : public Dataset {
            "save it as UTF-8: 'iconv -f UTF-16 -t UTF-8 LIST > NEW'");
     const std::string ext = extension(list);
     const std::string_view first_line = text.substr(0, text.find_first_of("\r\n"));
-    const auto has = [&](char c) { return first_line.find(c) != std::string_view::npos; };
     std::vector<Row> rows;
     std::set<std::string> other_keys;
     if (ext == "jsonl" || ext == "ndjson" || first_line.starts_with('{'))
       rows = parse_json_lines(text, list.string(), other_keys);
     else
-      rows = parse_table(text,
-                         ext == "csv"                ? ','
-                         : ext == "tsv" || has('\t') ? '\t'
-                         : has(',')                  ? ','
-                                                     : '\0',
-                         list);
+      rows = parse_table(text, separator(first_line, ext), list);
     if (rows.empty()) fail("the list names no files", list.string());
     require_different(rows, list.string());
     const auto unlabelled = [](const Row& row) { return row.label.empty(); };

@@ -104,7 +104,7 @@ void Reader::fraction(const char* name, double& value) {
 void Reader::count(const char* name, size_t& value, size_t lowest) {
   const std::string* text = find(name);
   if (!text) return;
-  constexpr double kHighest = 1e9;  // far above any use, and below what could overflow
+  constexpr double kHighest = 1e6;  // far above any use: more would fill the memory first
   const double found = number(name, *text);
   if (found < static_cast<double>(lowest) || found > kHighest || found != std::floor(found))
     fail(fmt::format("{} must be a whole number from {} to {:.0f}, found {}", name, lowest,

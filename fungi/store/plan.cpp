@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <unordered_set>
 
 #include "fungi/base/error.h"
@@ -31,22 +32,25 @@ void mark_stale(std::vector<Row>& rows, const store::Path& file, const StoreOpti
     rows[i].stale = !options.row_holds(rows[i].id, {block.values.row(i), block.values.cols});
 }
 
-// Goes through the shards of one folder: use(shard, rows) for those that are whole. The answer: the
-// rows files of the others, to be forgotten.
-template <class Use>
-std::vector<store::Path> for_each_whole_shard(const store::Path& folder, const StoreSpec& spec,
-                                              const StoreOptions& options, const Use& use) {
-  std::vector<store::Path> broken;
+// What lies in one folder of shards.
+struct Held {
+  store::Path folder;
+  std::vector<Loose> shards;        // those that are whole
+  std::vector<store::Path> broken;  // rows files of the others, to be forgotten
+};
+
+Held read_held(const store::Path& folder, const StoreSpec& spec, const StoreOptions& options) {
+  Held held{folder, {}, {}};
   for (size_t shard : store::list_shards(folder)) {
     std::vector<Row> rows = store::read_rows(folder / store::rows_file(shard), true);
     if (store::shard_is_whole(folder, spec, shard, rows.size())) {
       mark_stale(rows, folder / store::block_file(spec.blocks[0].name, shard), options);
-      use(shard, std::move(rows));
+      held.shards.push_back({shard, std::move(rows)});
     } else {
-      broken.push_back(folder / store::rows_file(shard));
+      held.broken.push_back(folder / store::rows_file(shard));
     }
   }
-  return broken;
+  return held;
 }
 
 // A disk that lost power may hold shards that are not whole. They are computed again, and until
@@ -55,20 +59,19 @@ void forget(const store::Files& files, const std::vector<store::Path>& broken) {
   for (const store::Path& rows : broken) files.remove(rows);
 }
 
-// Rows of samples that are no more.
-size_t lost_rows(const store::Layout& layout, const std::vector<Loose>& loose,
-                 std::string& example) {
-  if (loose.empty()) return 0;
-  std::unordered_set<std::string_view> wanted;
+// Rows of samples that are no more, also those of a rewrite that was never finished.
+size_t lost_rows(const store::Layout& layout, const std::vector<Held>& all, std::string& example) {
+  std::unordered_set<std::string_view> wanted, lost;
   for (const StoreSample& sample : layout.samples) wanted.insert(sample.id);
-  size_t lost = 0;
-  for (const Loose& shard : loose) {
-    for (const Row& row : shard.rows) {
-      if (wanted.contains(row.id)) continue;
-      if (lost++ == 0) example = row.id;
+  for (const Held& held : all) {
+    for (const Loose& shard : held.shards) {
+      for (const Row& row : shard.rows) {
+        if (wanted.contains(row.id) || !lost.insert(row.id).second) continue;
+        if (lost.size() == 1) example = row.id;
+      }
     }
   }
-  return lost;
+  return lost.size();
 }
 
 // Whether all these rows are among the sources already, or in shards that stay.
@@ -108,25 +111,25 @@ void StoreWriter::State::find_shards() {
         failures.add(std::move(sample));
   };
   add_failures(folder);
-  std::vector<Loose> loose;
-  const std::vector<store::Path> broken =
-      for_each_whole_shard(folder, spec, options, [&](size_t shard, std::vector<Row> rows) {
-        if (store::matches(layout, shard, rows, failures)) {
-          mark_shard(shard, rows);
-        } else {
-          loose.push_back({shard, std::move(rows)});
-        }
-      });
+  std::vector<Held> all{read_held(folder, spec, options)};
+  for (const store::Path& update : store::list_updates(folder))
+    all.push_back(read_held(update, spec, options));
   std::string example;
-  dropped = lost_rows(layout, loose, example);
+  dropped = lost_rows(layout, all, example);
   if (dropped > 0 && !options.prune) {
     fail(fmt::format("the store holds {} samples that are not among the {} asked for, e.g. '{}'",
                      dropped, layout.samples.size(), example),
          folder.string(), options.prune_hint);
   }
-  forget(files, broken);
-  for (const Loose& shard : loose) sources.add(folder, shard.shard, shard.rows);
-  if (!loose.empty()) target.clear();  // not in place: it is found below
+  for (const Held& held : all) forget(files, held.broken);
+  for (const Loose& shard : all.front().shards) {
+    if (store::matches(layout, shard.shard, shard.rows, failures)) {
+      mark_shard(shard.shard, shard.rows);
+    } else {
+      sources.add(folder, shard.shard, shard.rows);
+      target.clear();  // not in place: it is found below
+    }
+  }
 
   // An unfinished rewrite is gone on with if all that it holds still fits; the rows of others are
   // used. One that has no row of its own goes: each retry that fails again would leave one more.
@@ -135,25 +138,22 @@ void StoreWriter::State::find_shards() {
     for (size_t i = layout.first(shard); i < layout.last(shard); ++i)
       settled.insert(layout.samples[i].id);
   };
-  const std::vector<store::Path> updates = store::list_updates(folder);
-  for (size_t shard = 0; shard < layout.shards() && !updates.empty(); ++shard)
+  for (size_t shard = 0; shard < layout.shards() && all.size() > 1; ++shard)
     if (shard_rows[shard]) settle(shard);
-  for (const store::Path& update : updates) {
-    add_failures(update);
-    std::vector<Loose> held;
-    bool fits = true;
-    forget(files,
-           for_each_whole_shard(update, spec, options, [&](size_t shard, std::vector<Row> rows) {
-             fits = fits && store::matches(layout, shard, rows, failures);
-             held.push_back({shard, std::move(rows)});
-           }));
+  for (const Held& update : std::span(all).subspan(1)) {
+    add_failures(update.folder);
+    const bool fits =
+        std::all_of(update.shards.begin(), update.shards.end(), [&](const Loose& shard) {
+          return store::matches(layout, shard.shard, shard.rows, failures);
+        });
     if (fits && target.empty()) {
-      target = update;
-      for (const Loose& shard : held) mark_shard(shard.shard, shard.rows), settle(shard.shard);
-    } else if (all_known(sources, settled, held)) {
-      files.remove_folder(update);
+      target = update.folder;
+      for (const Loose& shard : update.shards)
+        mark_shard(shard.shard, shard.rows), settle(shard.shard);
+    } else if (all_known(sources, settled, update.shards)) {
+      files.remove_folder(update.folder);
     } else {
-      for (const Loose& shard : held) sources.add(update, shard.shard, shard.rows);
+      for (const Loose& shard : update.shards) sources.add(update.folder, shard.shard, shard.rows);
     }
   }
   if (target.empty()) target = store::next_update(folder);

@@ -248,6 +248,7 @@ TEST(CommandLine, WordsThatMeanNothingAreRefused) {
       {"index s -o i --kind exact --seed 5", "--seed"},
       {"index s -o i --kind hnsw --links 1", "--links"},
       {"linear a b --lambda inf", "finite"},
+      {"linear a b --lambda x", "expected a positive number, found x"},
       {"linear a b --lambda -1", "expected a positive number, found -1"},
       {"linear a b --lambda 0", "expected a positive number, found 0"},
       {"knn a b --vote distance --metric cosine", "--metric euclidean"},

@@ -270,7 +270,8 @@ TEST(Extract, PaperPresetTakesNorm1ForTheActivationOfTorchvisionModels) {
   EXPECT_NE(run(augreg, "native")[0], run(augreg, "paper")[0]);
 }
 
-TEST(Extract, CtrlCSavesAndExits130) {
+// By Ctrl-C, or because the terminal was closed.
+void expect_saved_at(const std::string& signal) {
   const test::TemporaryFolder folder;
   Outcome stopped;
   // As many pictures as keep this machine busy until the signal comes, which must find the program
@@ -284,7 +285,7 @@ TEST(Extract, CtrlCSavesAndExits130) {
     fs::remove_all(folder / "store");
     write_idx(folder / "data", pictures);
     stopped = run_fungi(extract(folder / "data", folder / "store"),
-                        std::string("timeout --preserve-status -s INT ") + seconds);
+                        std::string("timeout --preserve-status -s ") + signal + " " + seconds);
     if (fs::exists(folder / "store/rows-00000.jsonl") && stopped.status != 0) break;
   }
   ASSERT_EQ(stopped.status, 130) << stopped.err;
@@ -296,6 +297,9 @@ TEST(Extract, CtrlCSavesAndExits130) {
   ASSERT_EQ(run_fungi(extract(folder / "data", folder / "whole")).status, 0);
   EXPECT_EQ(test::contents(folder / "store"), test::contents(folder / "whole"));
 }
+
+TEST(Extract, CtrlCSavesAndExits130) { expect_saved_at("INT"); }
+TEST(Extract, AClosedTerminalSavesAndExits130) { expect_saved_at("HUP"); }
 
 TEST(Extract, ClearRefusals) {
   const test::TemporaryFolder folder;

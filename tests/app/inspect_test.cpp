@@ -109,6 +109,20 @@ TEST(Inspect, SaysWhenATowerHasNoProjection) {
   EXPECT_EQ(inspect().find("projection"), std::string::npos) << inspect();
 }
 
+TEST(Inspect, FactsOutOfRangeAreNamedThemselves) {
+  const std::string inspect = "inspect tests/golden/backbone/timm_vit --set heads=4 --set ";
+  for (const auto& [fact, said] : {std::pair{"size=1000000", "1000000x1000000 is too large"},
+                                   {"size=1000000", "choose a smaller --set size"},
+                                   {"size=2", "does not hold patches of 4x4"},
+                                   {"std=0", "--set std: expected numbers above 0"},
+                                   {"std=0.5,-1,0.5", "found '0.5,-1,0.5'"}}) {
+    const Outcome o = run_fungi(inspect + fact);
+    EXPECT_EQ(o.status, 1) << fact;
+    EXPECT_NE(o.err.find(said), std::string::npos) << fact << ": " << o.err;
+    EXPECT_EQ(o.err.find("config.json"), std::string::npos) << fact << ": " << o.err;
+  }
+}
+
 TEST(Bench, NamedArchitecturesTakeFactsOrRefuseThem) {
   const std::string bench = "bench -m dinov2_vits14 --seconds 0.1 --json --objectives none --set ";
   const auto gflop = [&](const std::string& fact) {

@@ -80,9 +80,10 @@ inline std::string storage(const std::string& key, int32_t count) {
 }
 inline std::string tensor_pickle(const std::string& from, int32_t offset,
                                  const std::vector<int32_t>& shape,
-                                 const std::vector<int32_t>& strides) {
+                                 const std::vector<int32_t>& strides,
+                                 const std::string& metadata = "") {
   return join("ctorch._utils\n_rebuild_tensor_v2\n(", from, integer(offset), numbers(shape),
-              numbers(strides), "\x89", "ccollections\nOrderedDict\n)RtR");
+              numbers(strides), "\x89", "ccollections\nOrderedDict\n)R", metadata, "tR");
 }
 // {"w": value}
 inline std::string dict(const std::string& value) { return "\x80\x02}" + text("w") + value + "s."; }

@@ -166,9 +166,10 @@ TEST(Checkpoint, RefusesByName) {
     return error_of([&] { Checkpoint::open(golden(name)); });
   };
   EXPECT_CONTAINS(refusal("whole_model.pth"), "refuses the global '__main__.Tiny'");
-  EXPECT_CONTAINS(refusal("float8.pth"), "refuses the global 'torch.float8_e4m3fn'");
+  EXPECT_CONTAINS(refusal("float8.pth"),
+                  "holds tensors of 8-bit floats ('torch.float8_e4m3fn'), which are not read");
   EXPECT_CONTAINS(refusal("sparse.pth"),
-                  "refuses the global 'torch._utils._rebuild_sparse_tensor'");
+                  "holds sparse tensors ('torch._utils._rebuild_sparse_tensor'), which are not");
   EXPECT_CONTAINS(refusal("single_tensor.pth"), "no dict of named tensors");
   EXPECT_CONTAINS(refusal("f4.npy"), "single .npy array");
   EXPECT_CONTAINS(refusal("expected.json"), "weight_map");
@@ -192,6 +193,9 @@ TEST_F(FolderTest, NamesWhatIsNoCheckpoint) {
   std::filesystem::create_directory(folder_ / "empty");
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open(folder_ / "empty"); }), "holds no .safetensors");
   EXPECT_NO_THROW(Checkpoint::open(FUNGI_GOLDEN_DIR "/backbone/mocov3"));  // a .pth.tar
+  std::filesystem::create_directory(folder_ / "lightning");
+  std::filesystem::copy_file(golden("state_dict.pth"), folder_ / "lightning/last.ckpt");
+  EXPECT_NO_THROW(Checkpoint::open(folder_ / "lightning"));
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open("/dev/null"); }), "not a regular file");
 }
 

@@ -242,6 +242,82 @@ TEST(Pickle, TensorsStayInTheirStorage) {
                   "64 dimensions");
 }
 
+// What torch.save writes of torch.tensor([1 + 2j]).conj().imag, say.
+TEST(Pickle, TheNegativeBitTurnsTheSign) {
+  const std::string two = raw(1.0f) + raw(-2.0f);
+  const auto values = [&](const std::string& object, bool zipped) {
+    const std::string bytes = zipped ? pth(object, {stored("archive/data/0", two)})
+                                     : legacy(object, {"0"}, raw(uint64_t{2}) + two);
+    const auto source = open_source(FileBytes::borrow("memory", std::as_bytes(std::span(bytes))));
+    std::vector<float> read(source->tensors.at(0).count());
+    source->read(0, read.data());
+    return read;
+  };
+  const std::string typed =
+      join("ctorch._utils\n_rebuild_tensor_v3\n(", storage("0", 2), integer(0), numbers({2}),
+           numbers({1}), "\x89}ctorch\nfloat32\n}", text("neg"), "\x88stR");
+  for (bool zipped : {true, false}) {
+    const auto with = [&](const std::string& metadata) {
+      return values(dict(tensor_pickle(storage("0", 2), 0, {2}, {1}, metadata)), zipped);
+    };
+    EXPECT_EQ(with(""), (std::vector<float>{1, -2}));
+    EXPECT_EQ(with("N"), (std::vector<float>{1, -2}));
+    EXPECT_EQ(with("}"), (std::vector<float>{1, -2}));
+    EXPECT_EQ(with("}" + text("neg") + "\x88s"), (std::vector<float>{-1, 2}));
+    EXPECT_EQ(values(dict(typed), zipped), (std::vector<float>{-1, 2}));
+    const std::string one =
+        tensor_pickle(storage("0", 2), 1, {1}, {2}, "}" + text("neg") + "\x88s");
+    EXPECT_EQ(values(dict(one), zipped), (std::vector<float>{2}));
+  }
+}
+
+TEST(Pickle, WhatIsNotKnownOfATensorIsRefused) {
+  const auto refusal = [&](const std::string& metadata) {
+    return open_error(legacy(dict(tensor_pickle(storage("0", 2), 0, {2}, {1}, metadata)), {"0"},
+                             raw(uint64_t{2}) + raw(1.0f) + raw(2.0f)));
+  };
+  EXPECT_CONTAINS(refusal("}" + text("conj") + "\x88s"), "the metadata 'conj'");
+  EXPECT_CONTAINS(refusal("}" + text("zero") + "\x88s"), "the metadata 'zero'");
+  EXPECT_CONTAINS(refusal("K\x01"), "metadata is no dict");
+  EXPECT_CONTAINS(refusal("NN"), "with 8 arguments; at most 7 are known");
+  // An old tensor's state would be another storage, shape and strides.
+  const std::string value = tensor_pickle(storage("0", 2), 0, {2}, {1});
+  EXPECT_CONTAINS(pickle_error(join("\x80\x02", value, "(", storage("0", 2), integer(1),
+                                    numbers({1}), numbers({1}), "tb.")),
+                  "gives a tensor a state");
+  // What a TorchScript class of its own puts into a tuple would be lost.
+  EXPECT_CONTAINS(pickle_error(join("\x80\x02", "c__torch__\nPacked\n)\x81", value,
+                                    "\x85"
+                                    "b.")),
+                  "a state without names");
+  // So would arguments by keyword.
+  EXPECT_CONTAINS(
+      pickle_error(join("\x80\x02", "ccollections\nOrderedDict\n)}", text("w"), value, "s\x92.")),
+      "by keyword");
+  EXPECT_CONTAINS(pickle_error("\x80\x02"
+                               "ccollections\nOrderedDict\n]]\x86R."),
+                  "a dict of several arguments");
+}
+
+TEST(Pickle, TensorsOfAnotherMakeAreNamed) {
+  const auto refusal = [](const char* global) {
+    return pickle_error(join("\x80\x02", "c", global, "\n)R."));
+  };
+  EXPECT_CONTAINS(refusal("torch._utils\n_rebuild_qtensor"), "holds quantised tensors");
+  EXPECT_CONTAINS(refusal("torch\nQInt8Storage"), "holds quantised tensors");
+  EXPECT_CONTAINS(refusal("torch._utils\n_rebuild_meta_tensor_no_storage"), "without values");
+  EXPECT_CONTAINS(refusal("torch._utils\n_rebuild_nested_tensor"), "holds nested tensors");
+  EXPECT_CONTAINS(refusal("torch\nfloat4_e2m1fn_x2"), "4-bit floats");
+  std::string complex = storage("0", 1);
+  complex.replace(complex.find("FloatStorage"), 5, "ComplexFloat");
+  const auto path = test::TemporaryFolder();
+  const auto file =
+      path.write("complex.pth", legacy(dict(tensor_pickle(complex, 0, {1}, {1})), {"0"},
+                                       raw(uint64_t{1}) + raw(1.0f) + raw(2.0f)));
+  EXPECT_CONTAINS(error_of([&] { Checkpoint::open(file); }),
+                  "no tensor that can be read: the 1 in it are complex numbers");
+}
+
 TEST(Pickle, StoragesMustBeThere) {
   const std::string object = dict(tensor_pickle(storage("0", 2), 0, {2}, {1}));
   const std::string two = raw(1.0f) + raw(2.0f);

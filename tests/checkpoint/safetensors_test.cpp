@@ -27,6 +27,15 @@ TEST(Safetensors, AcceptsWhatIsSound) {
   EXPECT_EQ(read_all(file(std::string("{") + tensor("a", "F32", "0,3", "0,0") + "}", 0)), 1u);
 }
 
+// The format's own library reads them, too.
+TEST(Safetensors, BlanksMayStandBeforeTheHeader) {
+  const std::string header = std::string("{") + tensor("a", "F32", "2", "0,8") + "}";
+  for (const char* blanks : {" ", "        ", "\n\t\r "})
+    EXPECT_EQ(read_all(file(blanks + header, 8)), 1u);
+  EXPECT_CONTAINS(open_error(file("   ", 8)), "neither safetensors");
+  EXPECT_CONTAINS(open_error(file(" [" + header + "]", 8)), "neither safetensors");
+}
+
 TEST(Safetensors, HeaderLength) {
   const std::string good = file(std::string("{") + tensor("a", "F32", "2", "0,8") + "}", 8);
   for (uint64_t length : {uint64_t{good.size()}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 7,

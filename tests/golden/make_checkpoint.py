@@ -139,6 +139,13 @@ def make_pytorch():
     parameter.note = "kept"
     save("parameters.pth", {"plain": torch.nn.Parameter(torch.ones(2, 2)), "with_state": parameter})
     save("complex.pth", {"weight": torch.ones(3), "freqs_cis": torch.ones(2, dtype=torch.complex64)})
+    negative = {
+        "imaginary": torch.tensor([1 + 2j, 3 - 4j]).conj().imag, "part": torch._neg_view(torch.arange(6.0).view(2, 3))[:, 1:],
+        "parameter": torch.nn.Parameter(torch._neg_view(torch.arange(3.0))), "half": torch._neg_view(torch.ones(2).half()),
+    }  # fmt: skip
+    assert all(value.is_neg() for value in negative.values())
+    save("negative.pth", negative)
+    save("negative_legacy.pth", negative, _use_new_zipfile_serialization=False)
     torch.save(model, ROOT / "whole_model.pth")
     torch.save({"w": torch.ones(2).to(torch.float8_e4m3fn)}, ROOT / "float8.pth")
     torch.save({"w": torch.ones(2, 2).to_sparse()}, ROOT / "sparse.pth")

@@ -361,7 +361,8 @@ TEST(ListDataset, UnknownColumnsAreNamed) {
   expect_error("more.csv", "id,File,breed\n1,a.jpg,x\n", {"'id', 'File', 'breed'", "only 'File'"});
   expect_error("ids.csv", "id,breed\n000bec,collie\n", {"'id', 'breed'"});
   expect_error("turned.csv", "cat,a.jpg\ndog,b.jpg\n", {"'cat', 'a.jpg'"});
-  expect_error("spaces.txt", "a.jpg 3\nb.jpg 4\n", {"'a.jpg 3'", "commas or tabs"});
+  expect_error("spaces.txt", "a.jpg tabby cat\nb.jpg dog\n",
+               {"'a.jpg tabby cat'", "commas or tabs"});
   expect_error("plain.txt", "pictures\na.jpg\n", {"'pictures'"});
 }
 

@@ -7,6 +7,7 @@
 #include "fungi/input/dataset.h"
 #include "tests/input/pattern.h"
 #include "tests/input/tar_writer.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -62,9 +63,46 @@ TEST(ListText, BlanksMayStandAroundQuotes) {
             (Rows{"a.jpg=x", "b,c.jpg= y", "d.jpg="}));
   EXPECT_EQ(rows_of("l.csv", "a.jpg,5\" nail\n"), (Rows{"a.jpg=5\" nail"}))
       << "a quote inside text is text";
-  EXPECT_EQ(rows_of("l.tsv", "a.jpg\t1\t\"Hello\" he said\nb.jpg\t\"big\" pizza\n"),
-            (Rows{"a.jpg=1", "b.jpg=big pizza"}))
+  EXPECT_EQ(rows_of("l.tsv", "a.jpg\t\"Hello\" he said\nb.jpg\t\"big\" pizza\n"),
+            (Rows{"a.jpg=Hello he said", "b.jpg=big pizza"}))
       << "as captions have it";
+}
+
+TEST(ListText, NoCellIsLost) {
+  EXPECT_ERROR("line 3 has 3 cells, 'b.jpg', 'cat', 'striped'; the header names 2",
+               rows_of("l.csv", "path,label\na.jpg,cat\nb.jpg,cat, striped\n"));
+  EXPECT_ERROR("line 2 has 3 cells", rows_of("l.csv", "a.jpg,cat\nb.jpg,cat,striped\n"));
+  EXPECT_ERROR("line 1 has 3 cells, 'a.jpg', 'cat', 'striped'; a line without a header has two",
+               rows_of("l.txt", "a.jpg,cat,striped\n"));
+  EXPECT_ERROR("into double quotes", rows_of("l.tsv", "path\tlabel\na.jpg\tcat\tstriped\n"));
+  EXPECT_EQ(rows_of("l.csv", "path,label,split\na.jpg,cat,val\nb.jpg,\"cat, striped\"\n"),
+            (Rows{"a.jpg=cat", "b.jpg=cat, striped"}));
+  EXPECT_EQ(rows_of("l.csv", "path,label\na.jpg,cat,,\n"), (Rows{"a.jpg=cat"}))
+      << "empty cells at the end, as spreadsheets write them, lose nothing";
+}
+
+TEST(ListText, TheFirstLineTellsTheSeparator) {
+  EXPECT_EQ(rows_of("l.csv", "path\tlabel\na.jpg\tcat, striped\n"), (Rows{"a.jpg=cat, striped"}));
+  EXPECT_EQ(rows_of("l.csv", "path,label\na.jpg,cat\tstriped\n"), (Rows{"a.jpg=cat\tstriped"}));
+  EXPECT_EQ(rows_of("l.tsv", "path,label\na.jpg,cat\n"), (Rows{"a.jpg=cat"}));
+  EXPECT_EQ(rows_of("l.tsv", "a,b.jpg\n"), (Rows{"a,b.jpg="}));
+}
+
+// As the lists of ImageNet and Places are.
+TEST(ListText, PathAndLabelMayBeSeparatedByBlanks) {
+  const Rows labelled = {"n01/a.jpg=3", "my pictures/b c.png=14"};
+  EXPECT_EQ(rows_of("l.txt", "n01/a.jpg 3\nmy pictures/b c.png   14\n"), labelled);
+  EXPECT_EQ(rows_of("l.txt", "path label\r\nn01/a.jpg 3 \r\n\r\nmy pictures/b c.png 14"), labelled);
+  EXPECT_EQ(rows_of("l.txt", "my pictures/a.jpg\nb c.jpg\n"),
+            (Rows{"my pictures/a.jpg=", "b c.jpg="}));
+  const TemporaryFolder root;  // a file may have such a name
+  root.write("a.jpg 3", "x");
+  root.write("l.txt", "a.jpg 3\nb.jpg 4\n");
+  EXPECT_EQ(rows(*open_dataset(root.path() / "l.txt")), (Rows{"a.jpg 3=", "b.jpg 4="}));
+  EXPECT_ERROR("line 2 has no label", rows_of("l.txt", "a.jpg 3\nb.jpg\n"));
+  EXPECT_ERROR("line 2 has no label", rows_of("l.txt", "a.jpg 3\nmy pictures/b.jpg\n"));
+  EXPECT_ERROR("line 2 has more than a path and a label",
+               rows_of("l.txt", "a.jpg 3\nb.jpg tabby cat\n"));
 }
 
 TEST(LabelKeys, TheFirstOfTheTextCountsInListsAndArchives) {

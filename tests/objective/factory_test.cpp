@@ -239,6 +239,14 @@ TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
   EXPECT_THROW(make_objective("kl", nothing), Error);
 }
 
+TEST(Factory, NumbersThatWouldFillTheMemoryAreRefusedFirst) {
+  for (const char* text : {"kl:width=1000000000", "kl:width=1000001", "dino_b:width=4e8"})
+    EXPECT_ERROR("width must be a whole number from 2 to 1000000, found",
+                 make_objective(text, context()));
+  EXPECT_ERROR("from 0 to 1000000, found 1000000000",
+               make_objective("dino:local_crops=1000000000", context()));
+}
+
 TEST(Factory, UnknownStateIsAnError) {
   for (const std::string& name : objective_names()) {
     std::vector<NamedMatrix> state;

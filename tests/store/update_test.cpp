@@ -123,8 +123,30 @@ TEST(StoreUpdate, ARewriteThatIsNotWantedAnyMoreGoes) {
   run(tmp / "s", example_samples(0, 60));
   ASSERT_TRUE(fs::exists(tmp / "s/update-1"));
   run.stop_after = size_t(-1);
-  run(tmp / "s", example_samples(0, 60, 2));
+  run(tmp / "s", example_samples(0, 60, 2), {.shard_size = 8, .prune = true});
   EXPECT_EQ(contents(tmp / "s"), before);
+}
+
+// As `--limit` does after a growth that was stopped.
+TEST(StoreUpdate, RowsOfAnUnfinishedGrowthAreNotDroppedUnasked) {
+  Folder tmp;
+  Extraction run;
+  run.fails = never;
+  run(tmp / "s", example_samples(0, 4));  // half a shard: what grows it is a rewrite
+  run.stop_after = 9;
+  run(tmp / "s", example_samples(0, 150));
+  run.stop_after = size_t(-1);
+  ASSERT_TRUE(fs::exists(tmp / "s/update-1"));
+  const auto before = contents(tmp / "s");
+  EXPECT_ERROR(
+      "the store holds 52 samples that are not among the 20 asked for, e.g. "
+      "'images/0020.jpg'",
+      run(tmp / "s", example_samples(0, 20)));
+  EXPECT_EQ(contents(tmp / "s"), before);
+  run(tmp / "s", example_samples(0, 150));
+  EXPECT_EQ(run.computed, 78u);
+  run(tmp / "fresh", example_samples(0, 150));
+  expect_same_bytes(tmp / "fresh", tmp / "s", "grown in two runs");
 }
 
 TEST(StoreUpdate, AnOlderRewriteGoesWithTheOneThatIsFinished) {
