@@ -73,7 +73,7 @@ TEST(Image, BrokenFilesAsPillow) {
   for (const auto& expected : testing::golden_json("input/broken.json")) {
     SCOPED_TRACE(expected.dump());
     const std::string file = expected["file"];
-    if (!file.ends_with(".jpg")) continue;
+    if (file.ends_with(".webp")) continue;
     std::vector<uint8_t> bytes = golden_image(file);
     for (const auto& edit : expected["edits"]) {
       const auto put = testing::from_hex(edit[2].get<std::string>());
@@ -113,7 +113,7 @@ TEST(Image, AChunkThatIsNotThereTakesNoMemory) {
     expect_contains(decode_error(bytes, {.allow_truncated = tolerant}), "end within the header");
   bytes = golden_image("rgb8.png");
   bytes.insert(bytes.end() - 12, std::begin(chunk), std::end(chunk));  // behind the pixels
-  EXPECT_EQ(decode_error(bytes, {.exif_orientation = true}), "");
+  expect_contains(decode_error(bytes, {.exif_orientation = true}), "end in the chunk eXIf");
   EXPECT_LT(most_ever() - before, size_t(256) << 10);
 }
 
