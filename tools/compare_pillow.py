@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Decodes every file of a folder with Pillow and with us and names each where the verdict (readable or refused) or a byte of RGB
-differs; exit status 1 when there is one. A developer's tool; needs Pillow 12 or later and build/input_bench.
+differs; exit status 1 when there is one. A developer's tool; needs Pillow (10 or later to make files) and build/input_bench.
 
     compare_pillow.py FOLDER [--lenient]          any folder, for example Tests/images of Pillow's source distribution
     compare_pillow.py FOLDER --mutate N [--seed S] [--keep DIR]
