@@ -48,7 +48,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
       "--keep-factors", factors,
       "Also store the gradients' factors, for other projections and exact gradient neighbours");
   verb.add_flag("--exif", exif, "Turn pictures as their EXIF orientation says");
-  verb.add_flag("--allow-truncated", truncated, "Use what a cut-off JPEG or PNG still holds");
+  verb.add_flag("--allow-truncated", truncated, "Use what a cut-off or damaged JPEG or PNG still holds");
   verb.add_flag("--strict", strict,
                 "End after the shard with the first bad file, which is recorded, too");
   verb.add_flag("--retry-failed", retry, "Try recorded failures again");

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Milliseconds of processor time per image on one thread, from a JPEG to views of 224 pixels:
 // input_bench FILE.jpg [rounds]
+// For tools/compare_pillow.py it decodes the files whose names it reads, a line each, and writes
+// "width height" and the bytes, or "refused" and the reason: input_bench --pixels
+// [--allow-truncated]
 #include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <iostream>
 #include <vector>
 
 #include "fungi/base/error.h"
@@ -31,11 +36,31 @@ double best_ms(int rounds, const std::function<void()>& work) {
   return best;
 }
 
+void write_pixels(const fungi::DecodeOptions& options) {
+  for (std::string name; std::getline(std::cin, name);) {
+    try {
+      const fungi::Image image = fungi::read_image(name, options);
+      std::cout << image.width << ' ' << image.height << '\n';
+      std::cout.write(reinterpret_cast<const char*>(image.rgb.data()),
+                      std::streamsize(image.rgb.size()));
+    } catch (const fungi::Error& error) {
+      std::string line = error.what();
+      std::replace(line.begin(), line.end(), '\n', ' ');
+      std::cout << "refused " << line << '\n';
+    }
+    std::cout.flush();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   using namespace fungi;
   if (argc < 2) fail("expected the name of a JPEG file", "input_bench");
+  if (!std::strcmp(argv[1], "--pixels")) {
+    write_pixels({.allow_truncated = argc > 2 && !std::strcmp(argv[2], "--allow-truncated")});
+    return 0;
+  }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
   const auto bytes = read_file_bytes(argv[1]);
   const Image image = decode_image(bytes, argv[1]);

@@ -27,7 +27,7 @@ void check(const Image& image, const std::string& place = "image");
 
 struct DecodeOptions {
   bool exif_orientation = false;  // turn the picture as its EXIF tag says; the references do not
-  bool allow_truncated = false;   // keep what a cut-off JPEG or PNG still holds; default: Error
+  bool allow_truncated = false;   // keep what a broken JPEG or PNG still holds; default: Error
   // More pixels than this are refused before anything is allocated. The default is Pillow's: it
   // warns above 1 GiB / 4 / 3 pixels and refuses above twice that.
   size_t max_pixels = 178'956'970;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // PNG through libpng, every colour type brought to RGB as Pillow does: low depths scaled to 0..255,
 // palette looked up, alpha and tRNS dropped, 16-bit colour cut to its high byte, 16-bit grey
-// clipped at 255; gamma is not applied.
+// clipped at 255; gamma is not applied. What is refused is what Pillow refuses, which minds less
+// than libpng: so the chunks are told apart here, and libpng sees a tidy file made of what counts.
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +17,155 @@
 
 namespace fungi::codec {
 namespace {
+
+using Bytes = std::span<const uint8_t>;
+
+constexpr size_t kSignature = 8;
+
+// What a file is made of as Pillow reads it.
+struct Parts {
+  Bytes header;               // IHDR's thirteen bytes; empty: none of use
+  Bytes palette;              // RGB triples
+  std::vector<Bytes> pixels;  // what there is of the compressed stream
+  Bytes exif;
+  std::string wrong;         // what keeps Pillow from finding a picture
+  bool cut = false;          // and that is the end of the bytes
+  std::string wrong_behind;  // what makes it give up behind the pixels
+  bool last_is_cut = false;  // the last of `pixels` is not all there
+  bool animated = false;
+};
+
+struct Chunk {
+  std::string_view name;
+  Bytes data;          // what there is of it
+  size_t missing = 0;  // the rest of its length
+  Bytes sum;           // four bytes, fewer where the file ends
+  bool critical() const { return !(name[0] & 0x20); }
+};
+
+// Takes the next chunk off; false where there are no eight bytes.
+bool next_chunk(Bytes& rest, Chunk& chunk) {
+  if (rest.size() < 8) return false;
+  const size_t length = png_get_uint_32(rest.data());
+  chunk.name = {reinterpret_cast<const char*>(rest.data()) + 4, 4};
+  rest = rest.subspan(8);
+  chunk.data = rest.first(std::min(length, rest.size()));
+  chunk.missing = length - chunk.data.size();
+  rest = rest.subspan(chunk.data.size());
+  chunk.sum = rest.first(std::min<size_t>(4, rest.size()));
+  rest = rest.subspan(chunk.sum.size());
+  return true;
+}
+
+bool is_name(std::string_view name, bool lenient) {
+  return std::all_of(name.begin(), name.end(), [&](char c) {
+    if (lenient) return !(c & 0x80);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+// Chunks that Pillow wants to be that long.
+bool too_short(const Chunk& chunk) {
+  constexpr std::pair<std::string_view, size_t> kLeast[] = {
+      {"IHDR", 13}, {"gAMA", 4}, {"cHRM", 32}, {"sRGB", 1}, {"pHYs", 9}, {"acTL", 8}, {"fcTL", 26}};
+  return std::any_of(std::begin(kLeast), std::end(kLeast), [&](const auto& least) {
+    return chunk.name == least.first && chunk.data.size() < least.second;
+  });
+}
+
+// What Pillow minds of a chunk that is no part of the stream of pixels.
+std::string fault_of(const Chunk& chunk, bool lenient) {
+  const std::string name(chunk.name);
+  if (!is_name(chunk.name, lenient)) return "the name of a chunk is broken";
+  if (chunk.missing) return "the bytes end in the chunk " + name;
+  if (too_short(chunk) && !lenient) return "the chunk " + name + " is too short";
+  return "";
+}
+
+bool sum_is_wrong(const Chunk& chunk) {
+  const auto* data = chunk.data.data();
+  uLong sum = crc32(0, reinterpret_cast<const Bytef*>(chunk.name.data()), 4);
+  for (size_t at = 0; at < chunk.data.size(); at += 1 << 30)
+    sum = crc32(sum, data + at, uInt(std::min<size_t>(1 << 30, chunk.data.size() - at)));
+  return chunk.sum.size() < 4 || png_get_uint_32(chunk.sum.data()) != sum;
+}
+
+// Looks at the chunks in front of the pixels, whose sums have to be right (leniently, those of
+// critical chunks only), and leaves `chunk` at the first that has pixels.
+void read_front(Bytes& rest, Chunk& chunk, Parts& parts, bool lenient) {
+  while (next_chunk(rest, chunk)) {
+    if (chunk.name == "IDAT" || chunk.name == "IEND") {
+      if (chunk.name == "IEND" || parts.header.empty()) parts.wrong = "it holds no picture";
+      return;
+    }
+    parts.wrong = fault_of(chunk, lenient);
+    parts.cut = chunk.missing;
+    if (parts.wrong.empty() && (chunk.critical() || !lenient) && sum_is_wrong(chunk))
+      parts.wrong = "the checksum of the chunk " + std::string(chunk.name) + " is wrong";
+    if (!parts.wrong.empty()) return;
+    if (chunk.name == "IHDR" && !too_short(chunk)) parts.header = chunk.data;
+    if (chunk.name == "PLTE") parts.palette = chunk.data;
+    if (chunk.name == "eXIf") parts.exif = chunk.data;
+    if (chunk.name == "acTL") parts.animated = true;
+  }
+  parts.wrong = "the bytes end in front of the pixels";
+  parts.cut = true;
+}
+
+// Of the chunks behind the first with pixels no sum is looked at.
+Parts take_apart(Bytes bytes, bool lenient) {
+  Parts parts;
+  Bytes rest = bytes.subspan(kSignature);
+  Chunk chunk;
+  read_front(rest, chunk, parts, lenient);
+  if (!parts.wrong.empty()) return parts;
+  for (bool pixels = true;;) {
+    const bool stream = chunk.name == "IDAT" || chunk.name == "DDAT";
+    pixels = pixels && stream;
+    if (pixels) {
+      parts.pixels.push_back(chunk.data);
+      parts.last_is_cut = chunk.missing;
+    } else {
+      if (chunk.name == "IEND" || !is_name(chunk.name, lenient)) return parts;
+      if (chunk.name == "fcTL" && parts.animated) return parts;  // the next frame
+      if (stream && lenient && chunk.missing) return parts;
+      parts.wrong_behind = fault_of(chunk, lenient);
+      if (!parts.wrong_behind.empty()) return parts;
+      if (chunk.name == "eXIf") parts.exif = chunk.data;
+    }
+    if (!next_chunk(rest, chunk)) break;
+  }
+  // What is left of a chunk's first eight bytes: leniently, a length counts for itself.
+  if (lenient && rest.size() >= 4 && rest.size() < 8 && png_get_uint_32(rest.data()))
+    parts.wrong_behind = "the bytes end in the name of a chunk";
+  return parts;
+}
+
+// The parts that decide about pixels as a file that libpng has nothing to say against. Sums are
+// left out of account: it is told not to look.
+std::vector<uint8_t> tidy(const Parts& parts, std::span<const Bytes> pixels) {
+  std::vector<uint8_t> out = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  const auto add = [&](const char* name, std::span<const Bytes> pieces) {
+    size_t length = 0;
+    for (const Bytes& piece : pieces) length += piece.size();
+    uint8_t head[8];
+    png_save_uint_32(head, uint32_t(length));
+    std::memcpy(head + 4, name, 4);
+    out.insert(out.end(), head, head + 8);
+    for (const Bytes& piece : pieces) out.insert(out.end(), piece.begin(), piece.end());
+    out.insert(out.end(), 4, 0);
+  };
+  std::array<uint8_t, 13> header;
+  std::copy_n(parts.header.begin(), 13, header.begin());
+  header[10] = 0;                // the method of compression, which Pillow does not look at
+  header[12] = header[12] != 0;  // interlaced
+  const std::array<uint8_t, 3> colour{};
+  const Bytes head(header), black(colour);
+  add("IHDR", {&head, 1});
+  if (header[9] == PNG_COLOR_TYPE_PALETTE) add("PLTE", {&black, 1});  // looked up by us
+  add("IDAT", pixels);
+  return out;  // no IEND: who wants more finds the end of the bytes
+}
 
 // Owns the reader. libpng reports errors by a callback that must not return; C frames lie between,
 // so it jumps. Every method that calls libpng arms the jump first and holds no object with a
@@ -31,11 +182,10 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  bool read_header(bool allow_truncated) {
+  bool read_header() {
     if (!info_) return false;
     if (setjmp(jump_)) return false;
-    // Byte by byte, so that everything in front of the cut is used; otherwise libpng reads ahead.
-    if (allow_truncated) png_set_compression_buffer_size(png_, 1);
+    png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_set_user_limits(png_, 0x7fffffff, 0x7fffffff);  // DecodeOptions::max_pixels is the limit
     png_read_info(png_, info_);
     return true;
@@ -57,39 +207,15 @@ class Reader {
     return true;
   }
 
+  // What goes wrong behind the last row, where libpng looks for the end of the stream, is nothing.
   bool read_rows(uint8_t* pixels) {
-    if (setjmp(jump_)) return false;
+    if (setjmp(jump_))
+      return passes_ > 1 ? png_get_current_pass_number(png_) >= passes_
+                         : png_get_current_row_number(png_) >= height();
     const size_t stride = row_bytes();
     for (int pass = 0; pass < passes_; ++pass)
       for (size_t y = 0; y < height(); ++y) png_read_row(png_, pixels + y * stride, nullptr);
     return true;
-  }
-
-  // The chunks behind the pixels. What is broken there does not matter.
-  void read_end() {
-    if (setjmp(jump_)) return;
-    png_read_end(png_, info_);
-  }
-
-  int orientation() {
-    png_uint_32 size = 0;
-    png_bytep block = nullptr;
-    if (!png_get_eXIf_1(png_, info_, &size, &block)) return 1;
-    return exif_orientation({block, size});
-  }
-
-  // The palette as 256 RGB triples; entries that the file does not have are black, as in Pillow.
-  std::array<uint8_t, 768> palette_rgb() {
-    std::array<uint8_t, 768> table{};
-    png_colorp colours = nullptr;
-    int count = 0;
-    if (png_get_PLTE(png_, info_, &colours, &count))
-      for (int i = 0; i < std::min(count, 256); ++i) {
-        table[3 * i] = colours[i].red;
-        table[3 * i + 1] = colours[i].green;
-        table[3 * i + 2] = colours[i].blue;
-      }
-    return table;
   }
 
   size_t width() const { return png_get_image_width(png_, info_); }
@@ -134,41 +260,49 @@ class Reader {
   char message_[256] = "";
 };
 
-// Whether all chunks in front of the first one called `last` are there. libpng takes memory for
-// what their lengths say before it reads them.
-bool is_whole(std::span<const uint8_t> bytes, const char* last) {
-  constexpr size_t kSignature = 8, kBefore = 8, kSum = 4, kLongest = 0x7fffffff;
-  for (size_t at = kSignature; at + kBefore <= bytes.size();) {
-    const uint8_t* chunk = bytes.data() + at;
-    const size_t length = png_get_uint_32(chunk);
-    if (length > kLongest || std::memcmp(chunk + 4, last, 4) == 0) return true;  // libpng's
-    if (length + kSum > bytes.size() - at - kBefore) return false;
-    at += kBefore + length + kSum;
-  }
-  return true;
+// Whether every row is there without the last piece of the stream. Pillow then goes past it as past
+// any chunk, and minds its cut.
+bool complete_without_last(const Parts& parts, size_t bytes) {
+  const auto file = tidy(parts, std::span(parts.pixels).first(parts.pixels.size() - 1));
+  Reader reader(file);
+  std::vector<uint8_t> pixels(bytes);
+  return reader.read_header() && reader.start() && reader.read_rows(pixels.data());
+}
+
+// The palette as 256 RGB triples; entries that the file does not have are black, as in Pillow.
+std::array<uint8_t, 768> full_palette(Bytes palette) {
+  std::array<uint8_t, 768> table{};
+  std::copy_n(palette.begin(), std::min(palette.size() / 3 * 3, table.size()), table.begin());
+  return table;
 }
 
 }  // namespace
 
 Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
                    const DecodeOptions& options) {
-  Reader reader(bytes);
+  const bool lenient = options.allow_truncated;
   bool usable = false;  // without a header nothing is
   const auto cut = [&](const char* where) {
     fail_truncated("PNG", name, "the " + std::to_string(bytes.size()) + " bytes end " + where,
                    usable);
   };
+  const Parts parts = take_apart(bytes, lenient);
+  if (parts.cut) cut("within the header");
+  if (!parts.wrong.empty()) fail_corrupt("PNG", name, parts.wrong);
+  const std::vector<uint8_t> file = tidy(parts, parts.pixels);
+  Reader reader(file);
   const auto stop = [&](const char* where) {
     if (reader.out_of_memory()) throw std::bad_alloc();
     if (!reader.ran_out()) fail_corrupt("PNG", name, reader.error());
     cut(where);
   };
-  if (!is_whole(bytes, "IDAT")) cut("within the header");
-  if (!reader.read_header(options.allow_truncated)) stop("within the header");
-  usable = !options.allow_truncated;
+  if (!reader.read_header()) stop("within the header");
+  usable = !lenient;
   Decoded out{allocate(reader.width(), reader.height(), name, options), 1};
-  if (options.exif_orientation) out.orientation = reader.orientation();
+  if (options.exif_orientation) out.orientation = exif_orientation(parts.exif);
   if (!reader.start()) stop("before the first row");
+  if (reader.palette() && parts.palette.size() / 3 > 256)
+    fail_corrupt("PNG", name, "expected at most 256 colours in its palette");
 
   Image& image = out.image;
   const size_t pixels = image.width * image.height;
@@ -178,19 +312,18 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
                                                     : reader.grey16() ? 2
                                                                       : 3));
   const bool complete = reader.read_rows(indirect ? raw.data() : image.rgb.data());
-  if (!complete && !(options.allow_truncated && reader.ran_out())) stop("before the last row");
+  if (!complete && (!lenient || reader.out_of_memory())) stop("before the last row");
+  if (!lenient && parts.last_is_cut &&
+      complete_without_last(parts, reader.row_bytes() * image.height))
+    cut("behind the last row");
+  if (!parts.wrong_behind.empty()) fail_corrupt("PNG", name, parts.wrong_behind);
 
   if (reader.palette()) {
-    const auto table = reader.palette_rgb();
+    const auto table = full_palette(parts.palette);
     for (size_t i = 0; i < pixels; ++i) std::memcpy(&image.rgb[3 * i], &table[3 * raw[i]], 3);
   } else if (reader.grey16()) {
     for (size_t i = 0; i < pixels; ++i)
       std::memset(&image.rgb[3 * i], raw[2 * i] ? 255 : raw[2 * i + 1], 3);
-  }
-  // EXIF may stand behind the pixels, too.
-  if (options.exif_orientation && complete && is_whole(bytes, "IEND")) {
-    reader.read_end();
-    out.orientation = reader.orientation();
   }
   return out;
 }
