@@ -76,7 +76,7 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
   if (found.empty()) return false;
   if (const auto wanted = stated("prefix")) {
     for (const std::string& p : found)
-      if (p == *wanted || p == *wanted + ".") return prefix_ = p, true;
+      if (p == *wanted || p == *wanted + ".") return take(p, found), true;
     fail(fmt::format("there is no network under '{}'", *wanted), checkpoint_.path(),
          fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'", fmt::join(found, "', '")));
   }
@@ -90,10 +90,16 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
       fail(fmt::format("the file holds {} networks", found.size()), checkpoint_.path(),
            fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'",
                        fmt::join(found, "', '")));
-    found = better;
   }
-  prefix_ = found.front();
+  take(better.empty() ? found.front() : better.front(), found);
   return true;
+}
+
+void NameReader::take(const std::string& prefix, const std::vector<std::string>& found) {
+  prefix_ = prefix;
+  others_.clear();
+  std::copy_if(found.begin(), found.end(), std::back_inserter(others_),
+               [&](const std::string& other) { return other != prefix; });
 }
 
 void refuse_missing(const NameReader& names, const std::string& tensor) {
