@@ -111,8 +111,8 @@ std::span<const Dialect* const> dialects() {
 
 void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
-      "ignore", "prefix", "heads", "size",   "activation", "pooling",       "norm_epsilon",
-      "family", "mean",   "std",   "resize", "squash",     "interpolation", "crop"};
+      "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling", "norm_epsilon",
+      "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
   if (!known.count(key))
     fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
@@ -145,6 +145,7 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
         family && !kin.count(*family) && *family != found)
       fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, *family),
            checkpoint.path(), "leave out `stated_facts[family]`");
+    reading.notes = notes_on(names, reading.architecture);
     return reading;
   }
   refuse_unknown(checkpoint);
@@ -152,6 +153,10 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
 
 Architecture read_architecture(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
   return read_names(checkpoint, stated_facts).architecture;
+}
+
+std::vector<std::string> read_notes(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
+  return read_names(checkpoint, stated_facts).notes;
 }
 
 std::vector<FamilyFacts> families() {

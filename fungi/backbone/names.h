@@ -51,6 +51,7 @@ class NameReader {
 
   std::optional<std::string> stated(const std::string& key) const;  // by the user
   bool ignored(const std::string& name) const;                      // stated to be without effect
+  const std::vector<std::string>& other_networks() const { return others_; }  // their prefixes
   void check_ignored_exist() const;  // Error naming what is stated and not there
   // Whether the tensor lies under the prefix of a network that this one was preferred to.
   bool of_another_network(const std::string& name) const;
@@ -151,6 +152,9 @@ void check_nothing_left(const NameReader& names, const Reading& reading);
 // What the tensors of each block have in common in the file, by canonical block:
 // "visual.transformer.resblocks.3."
 std::map<std::string, std::string> block_folders(const Recipes& recipes);
+
+// For the user: which of several networks this is, and what nothing tells about it.
+std::vector<std::string> notes_on(const NameReader& names, const Architecture& a);
 
 [[noreturn]] void refuse_missing(const NameReader& names, const std::string& tensor);
 // For a file that no dialect knows: names the anchor that the nearest of them misses.

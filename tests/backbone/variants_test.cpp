@@ -38,66 +38,6 @@ TEST(Variants, AnUnknownTensorOfABlockIsRefused) {
   EXPECT_EQ(c.refusal(), "");
 }
 
-// A tensor that is not known may be a part of the network: without it the embedding is another.
-TEST(Variants, AnUnknownTensorAnywhereIsRefusedByName) {
-  for (const std::string prefix : {"", "module.base_encoder.", "teacher.backbone."})
-    for (const char* tensor :
-         {"prompt_tokens", "deep_prompt_embeddings", "mem_tokens", "temporal_embed",
-          "rel_pos_bias.relative_position_bias_table", "neck.0.weight", "head_norm.weight",
-          "norm_head.weight", "headless", "heads_up.weight", "x"}) {
-      TinyCheckpoint c = tiny_timm(17, 4, prefix);
-      ASSERT_EQ(c.refusal(), "");
-      c.shapes[prefix + tensor] = {kWidth};
-      EXPECT_TRUE(says(c.refusal(), "'" + prefix + tensor + "': nothing here uses")) << c.refusal();
-      EXPECT_TRUE(says(c.refusal(), "`stated_facts[ignore]=" + prefix + tensor + "`"));
-      EXPECT_EQ(c.refusal({{"ignore", prefix + tensor}}), "") << "as the refusal says";
-      if (prefix.empty()) continue;
-      c.shapes.erase(prefix + tensor);  // above the network
-      const std::string above = prefix.substr(0, prefix.find('.') + 1) + tensor;
-      c.shapes[above] = {kWidth};
-      EXPECT_TRUE(says(c.refusal(), above)) << c.refusal();
-    }
-  TinyCheckpoint lone = test::tiny_open_clip();
-  for (const auto& [name, shape] : test::tiny_open_clip().shapes)  // without "visual."
-    lone.shapes[name.substr(7)] = shape, lone.shapes.erase(name);
-  lone.shapes["logit_scale"] = {1};
-  const StatedFacts gelu{{"activation", "gelu"}};
-  EXPECT_EQ(lone.refusal(gelu), "");
-  lone.shapes["transformer.norm.weight"] = {kWidth};  // of the text, if it were not the image's
-  EXPECT_TRUE(says(lone.refusal(gelu), "transformer.norm.weight")) << lone.refusal(gelu);
-  TinyCheckpoint tower = tiny_huggingface_clip("vision_model.", kWidth);
-  tower.config = {{"hidden_act", "gelu"}, {"num_attention_heads", 2}};
-  for (const char* harmless : {"text_model.final_layer_norm.bias", "logit_scale"})
-    tower.shapes[harmless] = {1};
-  EXPECT_EQ(tower.refusal(), "");
-  for (const char* tensor : {"vision_model.logit_scale", "prompt_learner.ctx"}) {
-    TinyCheckpoint c = tower;
-    c.shapes[tensor] = {1};
-    EXPECT_TRUE(says(c.refusal(), tensor)) << c.refusal();
-  }
-}
-
-TEST(Variants, WhatTheUserSaysIsWithoutEffectIsLeftAside) {
-  TinyCheckpoint c = tiny_timm(17, 4, "net.");
-  for (const char* tensor : {"net.neck.0.weight", "net.neck.0.bias", "net.blocks.0.gamma_3",
-                             "prompts.first", "prompts.second"})
-    c.shapes[tensor] = {3};
-  for (const char* list :
-       {"net.neck.,net.blocks.0.gamma_3,prompts.", "neck.0.*,blocks.0.gamma_3,prompts.first,pro*",
-        "neck.0.weight,neck.0.bias,blocks.0.gamma_*,prompts.s*,prompts.first"})
-    EXPECT_EQ(c.refusal({{"ignore", list}}), "") << list;
-  EXPECT_TRUE(says(c.refusal({{"ignore", "neck.,prompts."}}), "net.blocks.0.gamma_3"));
-  EXPECT_TRUE(says(c.refusal({{"ignore", "neck,prompts.,blocks.0.gamma_3"}}), "'neck'"))
-      << "a whole name, without a dot or star at its end";
-  EXPECT_TRUE(says(c.refusal({{"ignore", "neck.,prompts.,blocks.0.gamma_3,nack."}}), "'nack.'"))
-      << "a name of nothing is a mistake";
-  for (const char* used : {"pos_embed", "net.blocks.0.", "net.*"})
-    EXPECT_TRUE(says(tiny_timm(17, 4, "net.").refusal({{"ignore", used}}), "is computed with"))
-        << used;
-  for (const char* empty : {"", ",", "neck.,", "*", "."})
-    EXPECT_TRUE(says(c.refusal({{"ignore", empty}}), "not the name of a tensor")) << empty;
-}
-
 TEST(Variants, WhatIsMissingIsNamed) {  // missing_tensors_test.cpp does so with every golden file
   for (const auto& [tensor, shape] : tiny_timm().shapes) {
     TinyCheckpoint c = tiny_timm();
