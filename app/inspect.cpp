@@ -36,12 +36,15 @@ int run(const Arguments& args) {
     for (const TensorInfo& t : checkpoint.tensors())
       fmt::print("{:<60} {:>5} {}\n", printable(t.name), to_string(t.type), t.shape_text());
   Architecture a;
+  std::vector<std::string> notes;
   try {
     a = read_architecture(checkpoint, args.facts.read());
+    notes = read_notes(checkpoint, args.facts.read());
   } catch (const Error&) {  // the list is what helps with a file that is not understood
     if (args.json && args.tensors) print_json(start_json(checkpoint, true));
     throw;
   }
+  for (std::string& note : notes) note = worded(note);
   auto facts = describe(a);
   for (auto& [name, value] : facts) value = worded(value);
   if (a.family.ends_with("clip") && !a.head)
@@ -52,6 +55,7 @@ int run(const Arguments& args) {
     nlohmann::json out = start_json(checkpoint, args.tensors);
     for (const auto& [name, value] : facts) out["architecture"][name] = value;
     out["default_layer"] = layer;
+    out["notes"] = notes;
     print_json(out);
     return kOk;
   }
@@ -60,6 +64,7 @@ int run(const Arguments& args) {
   for (const auto& [name, value] : facts) fmt::print("{:<18}{}\n", name, shown(value));
   fmt::print("{:<18}{} ({} x {})\n", "default layer", layer, a.width,
              a.attention_width() + (a.linear_bias ? 1 : 0));
+  for (const std::string& note : notes) fmt::print("{:<18}{}\n", "note", shown(note));
   return kOk;
 }
 

@@ -87,6 +87,10 @@ class TensorSource;
 // What a checkpoint is and how it would be run; no weight is read. Error naming the choices when it
 // cannot be told, or what is missing.
 Architecture read_architecture(const Checkpoint& checkpoint, const StatedFacts& stated_facts = {});
+// What is to be said of that to the user, once: which of several networks is used, and which facts
+// neither the file nor what lies beside it tells.
+std::vector<std::string> read_notes(const Checkpoint& checkpoint,
+                                    const StatedFacts& stated_facts = {});
 // Error unless `key` is one of the facts that can be stated.
 void require_stated_key(const std::string& key);
 
@@ -105,7 +109,8 @@ class Backbone {
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
-  const std::filesystem::path& path() const;  // as given to open(); empty for assembled weights
+  const std::vector<std::string>& notes() const;  // see read_notes(); none of assembled weights
+  const std::filesystem::path& path() const;      // as given to open(); empty for assembled weights
   // Of the checkpoint, read again by the first call; empty for assembled weights. Error when the
   // file was changed since: its sum would not be that of these weights.
   std::string sha256() const;

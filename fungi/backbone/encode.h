@@ -26,7 +26,8 @@ struct Backbone::Weights {
   const kernel::Kernel* kernel = nullptr;
   std::optional<LayerId> layer;
   std::filesystem::path path;
-  std::string stamp;  // of the files at path when they were opened
+  std::vector<std::string> notes;  // see Backbone
+  std::string stamp;               // of the files at path when they were opened
   mutable std::once_flag hashed;
   mutable std::string sha256;  // of them, once asked for
   Embedding embedding;

@@ -46,6 +46,7 @@ void refuse_other_parts(const NameReader& names) {
   std::string above = names.full("");
   if (above.ends_with("vision_model.")) above.resize(above.size() - 13);
   for (const TensorInfo& t : names.checkpoint().tensors()) {
+    if (names.ignored(t.name)) continue;
     bool known = !t.name.starts_with(embeddings) && !t.name.starts_with(encoder);
     for (const char* part :
          {"embeddings.cls_token", "embeddings.distillation_token", "embeddings.register_tokens",

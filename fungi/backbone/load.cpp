@@ -103,6 +103,7 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   w.options = options;
   w.path = path;
   w.stamp = checkpoint.stamp();
+  w.notes = std::move(reading.notes);
   load(w, CheckpointTensors(checkpoint, std::move(reading.recipes)), pool);
   return Backbone(weights);
 }

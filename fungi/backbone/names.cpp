@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -11,6 +12,23 @@
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
+
+NameReader::NameReader(const Checkpoint& checkpoint, const StatedFacts& stated_facts)
+    : checkpoint_(checkpoint), overrides_(stated_facts) {
+  const auto list = stated("ignore");
+  for (size_t first = 0, end = 0; list && end != std::string::npos; first = end + 1) {
+    end = list->find(',', first);
+    ignored_.push_back(list->substr(first, end - first));
+    if (ignored_.back().find_first_not_of(".*") == std::string::npos)
+      fail(fmt::format("'{}' is not the name of a tensor", ignored_.back()),
+           "`stated_facts[ignore]`", "name tensors; `inspect` with `tensors` lists them");
+  }
+}
+
+bool NameReader::of_another_network(const std::string& name) const {
+  return std::any_of(others_.begin(), others_.end(),
+                     [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
 
 size_t NameReader::dimension(std::string_view name, size_t axis) const {
   const TensorInfo* t = checkpoint_.find(full(name));
@@ -93,8 +111,8 @@ std::span<const Dialect* const> dialects() {
 
 void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
-      "prefix", "heads", "size",   "activation", "pooling",       "norm_epsilon", "family",
-      "mean",   "std",   "resize", "squash",     "interpolation", "crop"};
+      "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling", "norm_epsilon",
+      "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
   if (!known.count(key))
     fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
@@ -127,6 +145,7 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
         family && !kin.count(*family) && *family != found)
       fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, *family),
            checkpoint.path(), "leave out `stated_facts[family]`");
+    reading.notes = notes_on(names, reading.architecture);
     return reading;
   }
   refuse_unknown(checkpoint);
@@ -134,6 +153,10 @@ Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts
 
 Architecture read_architecture(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
   return read_names(checkpoint, stated_facts).architecture;
+}
+
+std::vector<std::string> read_notes(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
+  return read_names(checkpoint, stated_facts).notes;
 }
 
 std::vector<FamilyFacts> families() {

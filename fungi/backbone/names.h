@@ -26,8 +26,7 @@ struct Dialect;
 
 class NameReader {
  public:
-  NameReader(const Checkpoint& checkpoint, const StatedFacts& stated_facts)
-      : checkpoint_(checkpoint), overrides_(stated_facts) {}
+  NameReader(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
 
   // Whether the file holds a network in this dialect; all names below are then meant without its
   // prefix. Of several, the trained teacher or encoder is preferred, also when one of its anchors
@@ -51,7 +50,12 @@ class NameReader {
   size_t count_blocks(std::string_view before, std::string_view after) const;
 
   std::optional<std::string> stated(const std::string& key) const;  // by the user
-  bool has_config() const;                                          // a config.json
+  bool ignored(const std::string& name) const;                      // stated to be without effect
+  const std::vector<std::string>& other_networks() const { return others_; }  // their prefixes
+  void check_ignored_exist() const;  // Error naming what is stated and not there
+  // Whether the tensor lies under the prefix of a network that this one was preferred to.
+  bool of_another_network(const std::string& name) const;
+  bool has_config() const;  // a config.json
   // JSON pointers into config.json: into that part of it which describes this network, e.g.
   // vision_config, where there is one; otherwise from its top.
   std::optional<std::string> config_text(const char* pointer) const;
@@ -71,12 +75,16 @@ class NameReader {
  private:
   // Finds the one prefix P for which both P + tower + anchor are tensors.
   bool find_prefix(const Anchors& anchors, std::string_view tower);
+  bool is_meant(const std::string& entry, const std::string& name) const;
+  void take(const std::string& prefix, const std::vector<std::string>& found);
   const nlohmann::json* config_value(std::string_view pointer) const;  // null: not there
   const nlohmann::json& config() const;
   std::string find_config_root() const;
   const Checkpoint& checkpoint_;
   const StatedFacts& overrides_;
   std::string prefix_, tower_, root_;
+  std::vector<std::string> ignored_;  // names, or starts of names
+  std::vector<std::string> others_;   // prefixes of the networks in this dialect not taken
   mutable std::shared_ptr<const nlohmann::json> config_;  // read when first asked for
 };
 
@@ -137,6 +145,16 @@ void settle_facts(const NameReader& names, Architecture& a);
 // shapes are those of the architecture. A variant whose names look familiar must not be run as
 // something else.
 void check_reading(const NameReader& names, const Reading& reading);
+
+// Error naming a tensor of the file that no recipe uses and that is not known to be without effect
+// on the embedding: a norm, prompt or scale that would be left out.
+void check_nothing_left(const NameReader& names, const Reading& reading);
+// What the tensors of each block have in common in the file, by canonical block:
+// "visual.transformer.resblocks.3."
+std::map<std::string, std::string> block_folders(const Recipes& recipes);
+
+// For the user: which of several networks this is, and what nothing tells about it.
+std::vector<std::string> notes_on(const NameReader& names, const Architecture& a);
 
 [[noreturn]] void refuse_missing(const NameReader& names, const std::string& tensor);
 // For a file that no dialect knows: names the anchor that the nearest of them misses.

@@ -132,8 +132,6 @@ void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
   }
   a.heads_assumed = true;
   if (names.config_text("/architecture") == "vit_base_patch16_gap_224") a.heads = 16;  // I-JEPA's
-  // MoCo-v3's small ViT has twice as many heads as others of its width.
-  if (a.width == 384 && names.full("").find("base_encoder.") != std::string::npos) a.heads = 12;
   for (const auto& [known, heads] :
        {std::pair<size_t, size_t>{1152, 16}, {1280, 16}, {1408, 16}, {1664, 16}})
     if (a.width == known) a.heads = heads;  // the huge and giant ViTs have wider heads than 64

@@ -55,6 +55,34 @@ std::string missing_anchor(const Checkpoint& checkpoint, const Anchors& anchors,
   return missing;
 }
 
+// The words of a prefix: its folders, or what stands between the underlines of their names.
+bool has_word(std::string_view prefix, std::string_view word, std::string_view separators) {
+  while (!prefix.empty()) {
+    const size_t end = prefix.find_first_of(separators);
+    if (prefix.substr(0, end) == word) return true;
+    prefix.remove_prefix(end == std::string_view::npos ? prefix.size() : end + 1);
+  }
+  return false;
+}
+
+// The network that is called so: "ema" is "state_dict_ema." where there is no "ema.", and "model"
+// is "model." beside "model_ema.".
+std::string part_of(const NameReader& names, const std::vector<std::string>& found,
+                    const std::string& part) {
+  std::vector<std::string> meant;
+  for (const char* separators : {"./", "./_"}) {
+    if (!meant.empty()) break;
+    std::copy_if(found.begin(), found.end(), std::back_inserter(meant),
+                 [&](const std::string& prefix) { return has_word(prefix, part, separators); });
+  }
+  if (meant.size() != 1)
+    fail(fmt::format("there {} of the name '{}'",
+                     meant.empty() ? "is no network" : "are several networks", part),
+         names.checkpoint().path(),
+         fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'", fmt::join(found, "', '")));
+  return meant.front();
+}
+
 }  // namespace
 
 bool NameReader::find_network(const Dialect& dialect) {
@@ -76,10 +104,11 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
   if (found.empty()) return false;
   if (const auto wanted = stated("prefix")) {
     for (const std::string& p : found)
-      if (p == *wanted || p == *wanted + ".") return prefix_ = p, true;
+      if (p == *wanted || p == *wanted + ".") return take(p, found), true;
     fail(fmt::format("there is no network under '{}'", *wanted), checkpoint_.path(),
          fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'", fmt::join(found, "', '")));
   }
+  if (const auto part = stated("part")) return take(part_of(*this, found, *part), found), true;
   std::copy_if(found.begin(), found.end(), std::back_inserter(better), preferred);
   if (better.empty()) {  // with half of the teacher there, the student is not meant
     const std::string missing = missing_anchor(checkpoint_, anchors, tower, true);
@@ -90,10 +119,16 @@ bool NameReader::find_prefix(const Anchors& anchors, std::string_view tower) {
       fail(fmt::format("the file holds {} networks", found.size()), checkpoint_.path(),
            fmt::format("choose `stated_facts[prefix]=NAME`, one of: '{}'",
                        fmt::join(found, "', '")));
-    found = better;
   }
-  prefix_ = found.front();
+  take(better.empty() ? found.front() : better.front(), found);
   return true;
+}
+
+void NameReader::take(const std::string& prefix, const std::vector<std::string>& found) {
+  prefix_ = prefix;
+  others_.clear();
+  std::copy_if(found.begin(), found.end(), std::back_inserter(others_),
+               [&](const std::string& other) { return other != prefix; });
 }
 
 void refuse_missing(const NameReader& names, const std::string& tensor) {

@@ -29,6 +29,7 @@ struct Reading {
   Architecture architecture;
   Recipes recipes;
   std::string prefix;  // before all names of the network in the file
+  std::vector<std::string> notes;
 };
 
 // Recognises the checkpoint by its names; Error naming the choices when it cannot be told. What it

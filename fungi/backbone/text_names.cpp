@@ -36,6 +36,7 @@ const std::set<std::string> kRelatives{
 // check_reading() knows.)
 void refuse_other_parts(const NameReader& names) {
   for (const TensorInfo& t : names.checkpoint().tensors()) {
+    if (names.ignored(t.name)) continue;
     bool known = true;
     for (const char* part : {"embeddings", "encoder.", "bbox_embeddings"})
       known &= !t.name.starts_with(names.full(part));

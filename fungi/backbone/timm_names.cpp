@@ -98,6 +98,29 @@ void set_preprocess(const NameReader& names, const Origin& origin, Architecture&
   }
 }
 
+// Whether the positions are sines and cosines that were never trained: a row of zeros for the class
+// token, then sin 0 and cos 0 for either axis.
+bool has_fixed_positions(const NameReader& names, size_t width) {
+  const TensorInfo* info = names.checkpoint().find(names.full("pos_embed"));
+  if (!info || !is_float(info->type) || info->count() < 2 * width || width % 4) return false;
+  const Matrix<float> table = names.checkpoint().read(info->name);
+  for (size_t i = 0; i < 2 * width; ++i)
+    if (table.data()[i] != (i >= width && (i - width) / (width / 4) % 2 ? 1.0f : 0.0f))
+      return false;
+  return true;
+}
+
+// MoCo-v3's small ViT has twice as many heads as others of its width. Whatever its tensors are
+// called after training, its positions are fixed; of others of this width they are not, but for
+// MAE's kind.
+void set_moco_heads(const NameReader& names, const Origin& origin, Architecture& a) {
+  if (!a.heads_assumed || a.width != 384 || names.config_text("/architecture")) return;
+  const bool mae = origin.mentions("mae") || names.has("decoder_embed.weight");
+  if (origin.mentions("moco") || origin.mentions("mocov3") ||
+      (!mae && has_fixed_positions(names, a.width)))
+    a.heads = 12;
+}
+
 // What SSAST leaves beside the network in its pre-trained files.
 std::string ssast_sign(const NameReader& names) {
   std::string above = names.full("");
@@ -292,6 +315,7 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
                  (!names.has("decoder_embed.weight") || names.count("mask_token") == a.width);
   if (!a.patch_bias && !a.norm_pre) names.count("patch_embed.proj.bias");  // missing
   const Origin origin(names);
+  set_moco_heads(names, origin, a);
   set_tokens(names, origin, a);
   set_family(names, origin, a);
   set_pooling(names, a);

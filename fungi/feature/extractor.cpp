@@ -16,6 +16,7 @@
 #include "fungi/feature/kept_factors.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/objective/factory.h"
+#include "fungi/store/text.h"
 
 namespace fungi {
 
@@ -132,14 +133,8 @@ std::vector<StoreBlock> Extractor::blocks() const {
 }
 
 std::vector<std::string> Extractor::notes() const {
-  std::vector<std::string> all;
+  std::vector<std::string> all = state_->backbone.notes();
   const Architecture& a = state_->backbone.architecture();
-  // Hugging Face's models have any number, which config.json tells; files of others do as is usual.
-  if (a.heads_assumed && a.dialect == "huggingface" && !state_->backbone.path().empty())
-    all.push_back(
-        fmt::format("nothing beside the checkpoint tells its number of heads, so {} of {} are "
-                    "assumed: keep its config.json beside it, or state heads",
-                    a.heads, a.head_dim));
   if (const PreprocessFacts& p = a.preprocess; p.assumed && !state_->backbone.path().empty())
     all.push_back(
         fmt::format("nothing in the checkpoint tells its evaluation transform ({}): keep its "
@@ -193,6 +188,8 @@ StoreSpec Extractor::spec() const {
   if (const auto& path = s.backbone.path(); !path.empty())
     spec.model_path = std::filesystem::absolute(path).lexically_normal().string();
   spec.architecture = to_json(s.backbone.architecture());
+  if (const auto& said = s.backbone.notes(); !said.empty())
+    spec.notes = store::dump(store::Json{{"model", said}});
   spec.blocks = blocks();
   return spec;
 }

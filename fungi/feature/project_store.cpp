@@ -118,7 +118,9 @@ class Reprojection {
     spec_ = old;
     write_settings(settings, spec_);
     spec_.require_same = require_same_features;
-    spec_.notes = store::dump(Json{{"projected_from", {{"produced_by", origins}}}});
+    Json notes = store::parse_object(old.notes, "notes");
+    notes["projected_from"] = {{"produced_by", origins}};
+    spec_.notes = store::dump(notes);
     spec_.isa = kernel::kernel_for(best_isa(), settings.precision).name;
     spec_.blocks = {copied_.front()};
     for (const std::string& name : gradient_blocks(old))

@@ -32,7 +32,7 @@ TEST(Variants, AnUnknownTensorOfABlockIsRefused) {
     EXPECT_TRUE(says(c.refusal(), tensor)) << tensor << ": " << c.refusal();
   }
   TinyCheckpoint c = tiny_timm();  // what training leaves beside a network is no part of it
-  for (const char* tensor : {"head.weight", "decoder_blocks.0.attn.qkv.weight", "mask_token_old",
+  for (const char* tensor : {"head.weight", "decoder_blocks.0.attn.qkv.weight", "mlp_head.1.bias",
                              "blocks.0.attn.relative_position_index", "fc.weight"})
     c.shapes[tensor] = {3, 3};
   EXPECT_EQ(c.refusal(), "");

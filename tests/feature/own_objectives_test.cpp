@@ -179,14 +179,18 @@ std::string notes(const StatedFacts& facts,
   const Backbone backbone = Backbone::open(
       checkpoint.write(folder), {.precision = Precision::f32, .stated_facts = facts}, pool);
   std::string all;
-  for (const std::string& note : Extractor(backbone, {}, pool).notes()) all += note + "\n";
+  const Extractor extractor(backbone, {}, pool);
+  const std::string manifest = extractor.spec().notes;
+  for (const std::string& note : backbone.notes())
+    EXPECT_NE(manifest.find(note), std::string::npos) << manifest;
+  for (const std::string& note : extractor.notes()) all += note + "\n";
   return all;
 }
 
 TEST(ExtractorNotes, AnAssumedNumberOfHeadsIsSaid) {
-  EXPECT_NE(notes({}).find("heads, so 1 of 64 are assumed"), std::string::npos) << notes({});
+  EXPECT_NE(notes({}).find("tells heads=1, activation"), std::string::npos) << notes({});
   EXPECT_EQ(notes({{"heads", "4"}}).find("heads"), std::string::npos);
-  EXPECT_EQ(notes({}, test::tiny_timm()).find("heads"), std::string::npos) << "as usual";
+  EXPECT_NE(notes({}, test::tiny_timm()).find("tells heads=1, activation"), std::string::npos);
 }
 
 TEST(ExtractorNotes, AnAssumedEvaluationTransformIsSaid) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors of a file may be left aside. What is not listed here might change the embedding:
+// prompts, necks, other kinds of positions. It is refused by name, and only the user can say that
+// it does not matter.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "fungi/backbone/names.h"
+#include "fungi/base/text.h"
+#include "fungi/checkpoint/tensor_type.h"
+
+namespace fungi {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// What comes after the embedding, or is for training alone: beside the network or inside its
+// folder.
+const Names& after_the_network() {
+  static const Names names{
+      // classifiers, and what lies between them and the class token
+      "head", "heads", "head_dist", "classifier", "cls_classifier", "distillation_classifier", "fc",
+      "linear", "mlp_head", "pre_logits", "pooler", "score", "qa_outputs", "splinter_qass",
+      // words predicted
+      "cls", "lm_head", "predictions", "discriminator_predictions", "generator_predictions",
+      "generator_lm_head", "vocab_layer_norm", "vocab_transform", "vocab_projector",
+      // heads and tables of self-supervised training
+      "dino_head", "ibot_head", "projection_head", "projector", "predictor", "prototypes",
+      "last_layer", "queue", "queue_ptr", "queue_index", "mask_token", "masked_embed", "dino_loss",
+      "ibot_loss", "ibot_patch_loss", "loss", "criterion", "center", "cpredlayer", "gpredlayer",
+      "p_input_fdim", "p_input_tdim", "mask_embed",
+      // MAE's and other decoders
+      "decoder", "decoder_blocks", "decoder_embed", "decoder_norm", "decoder_pos_embed",
+      "decoder_pred", "enc_to_dec_proj",
+      // T5 writes its table of words several times
+      "shared", "encoder.embed_tokens",
+      // the state of training
+      "amp", "args", "config", "epoch", "fp16_scaler", "grad_scaler", "lr_scheduler", "opt",
+      "optimizer", "optimizer_state", "optimizer_state_dict", "optimizers", "optim",
+      "random_states", "rng_state", "cuda_rng_state", "torch_rng_state", "scaler", "scheduler"};
+  return names;
+}
+
+// Networks beside this one, and what belongs to them: only outside its folder, if it has one.
+const Names& beside_the_network() {
+  static const Names names{
+      // the same network once more: half trained, averaged, or of the other side
+      "base_encoder", "ema", "ema_model", "encoder_k", "encoder_q", "model", "model_ema",
+      "momentum_encoder", "momentum_teacher", "state_dict", "state_dict_ema", "student",
+      "target_encoder", "teacher",
+      // the text beside an image tower
+      "ln_final", "logit_bias", "logit_scale", "positional_embedding", "text", "text_decoder",
+      "text_encoder", "text_model", "text_projection", "textual", "token_embedding", "transformer",
+      "context_length", "input_resolution", "vocab_size"};
+  return names;
+}
+
+// Constants that some files carry: they say nothing that the encoder does not know.
+bool is_constant(std::string_view name) {
+  for (const char* end : {"relative_position_index", "num_batches_tracked", "position_ids",
+                          "token_type_ids", "inv_freq", "attn_mask", "freqs_cis"})
+    if (name.ends_with(end)) return true;
+  return false;
+}
+
+// The angles of rotary positions, which some files carry; they are computed here. (rope.freqs,
+// which timm's mixed kind learns, is none of these.)
+bool is_known_angle(std::string_view name) {
+  for (const char* known : {"rope.bands", "rope.pos_embed", "rope.freqs_cos", "rope.freqs_sin"})
+    if (name == known) return true;
+  return false;
+}
+
+// Whether the name, or a folder that it lies in, is listed.
+bool listed(const Names& names, std::string_view name) {
+  for (size_t end = 0; end != std::string_view::npos;) {
+    end = name.find_first_of("./", end + 1);
+    if (names.contains(name.substr(0, end))) return true;
+  }
+  return false;
+}
+
+// Without the folders that it shares with the network.
+std::string_view below_common_folder(std::string_view name, std::string_view prefix) {
+  const auto ends = std::mismatch(name.begin(), name.end(), prefix.begin(), prefix.end());
+  const size_t same = size_t(ends.first - name.begin());
+  const size_t folder = name.substr(0, same).find_last_of("./");
+  return folder == std::string_view::npos ? name : name.substr(folder + 1);
+}
+
+// Whether the first folder of the name holds a part of the network.
+bool beside_a_part(const std::set<std::string>& used, std::string_view name) {
+  const std::string folder(name.substr(0, name.find_first_of("./") + 1));
+  const auto first = used.lower_bound(folder);
+  return !folder.empty() && first != used.end() && first->starts_with(folder);
+}
+
+bool may_be_left_aside(const NameReader& names, const Reading& reading,
+                       const std::set<std::string>& used, const std::string& name) {
+  const std::string folder = reading.prefix + names.tower();
+  const bool inside = name.starts_with(folder);
+  const std::string_view rest =
+      inside ? std::string_view(name).substr(folder.size()) : below_common_folder(name, folder);
+  if (inside && reading.architecture.rotary && is_known_angle(rest)) return true;
+  if (listed(after_the_network(), rest)) return true;
+  if (folder.empty() ? beside_a_part(used, name) : inside) return false;
+  return listed(beside_the_network(), rest) || names.of_another_network(name);
+}
+
+// Names an entry of the user's list: the whole name, or its start where it ends in a dot or a star;
+// with or without the network's prefix.
+bool matches(std::string_view entry, std::string_view name) {
+  if (entry.ends_with('*')) return name.starts_with(entry.substr(0, entry.size() - 1));
+  return entry.ends_with('.') ? name.starts_with(entry) : name == entry;
+}
+
+}  // namespace
+
+bool NameReader::ignored(const std::string& name) const {
+  return std::any_of(ignored_.begin(), ignored_.end(),
+                     [&](const std::string& entry) { return is_meant(entry, name); });
+}
+
+bool NameReader::is_meant(const std::string& entry, const std::string& name) const {
+  return matches(entry, name) || (name.starts_with(prefix_) &&
+                                  matches(entry, std::string_view(name).substr(prefix_.size())));
+}
+
+void NameReader::check_ignored_exist() const {
+  const auto& all = checkpoint_.tensors();
+  for (const std::string& entry : ignored_)
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const TensorInfo& t) { return is_meant(entry, t.name); }))
+      fail(fmt::format("the file holds no tensor '{}'", printable(entry)), "`stated_facts[ignore]`",
+           "a name alone is a whole one; with a dot or a star at its end it is the start of names");
+}
+
+void check_nothing_left(const NameReader& names, const Reading& reading) {
+  names.check_ignored_exist();
+  std::set<std::string> used;
+  for (const auto& [name, recipe] : reading.recipes)
+    used.insert(recipe.parts.begin(), recipe.parts.end());
+  const auto folders = block_folders(reading.recipes);
+  for (const TensorInfo& t : names.checkpoint().tensors()) {
+    if (names.ignored(t.name)) {
+      if (!used.contains(t.name)) continue;
+      fail("the network is computed with this tensor, so it cannot be left aside",
+           tensor_place(names.checkpoint().path(), t.name), "correct `stated_facts[ignore]`");
+    }
+    if (used.contains(t.name) || is_constant(t.name)) continue;
+    const bool in_block = std::any_of(folders.begin(), folders.end(), [&](const auto& block) {
+      return !block.second.empty() && t.name.starts_with(block.second);
+    });
+    if (in_block || !may_be_left_aside(names, reading, used, t.name))
+      fail(in_block ? "the tensor belongs to a block, but nothing here uses it"
+                    : "nothing here uses the tensor, and it is not known to be without effect",
+           tensor_place(names.checkpoint().path(), t.name),
+           fmt::format("this variant is not among those that `models` lists, and the embedding may "
+                       "be wrong; if it does not depend on the tensor, state "
+                       "`stated_facts[ignore]={}`",
+                       printable(t.name)));
+  }
+}
+
+}  // namespace fungi
