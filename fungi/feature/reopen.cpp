@@ -19,7 +19,6 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 std::string kind_of(const std::string& objective) {
   return objective.substr(0, objective.find('_'));

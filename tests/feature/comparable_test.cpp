@@ -2,6 +2,9 @@
 // Which stores may be compared: what decides what a block holds must be equal, and nothing else.
 #include "fungi/feature/comparable.h"
 
+#include <functional>
+#include <nlohmann/json.hpp>
+
 #include "fungi/backbone/architecture_json.h"
 #include "fungi/feature/settings.h"
 #include "tests/store/fixture.h"

@@ -3,6 +3,10 @@
 // compared, and reopened for queries.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
 #include "fungi/backbone/architecture_json.h"
 #include "fungi/base/cpu.h"
 #include "fungi/feature/comparable.h"

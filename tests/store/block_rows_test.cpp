@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks with several rows per sample: written, resumed, rewritten, read and exported.
+#include <fmt/format.h>
+
 #include <cstdlib>
+#include <functional>
+#include <nlohmann/json.hpp>
 
 #include "fungi/checkpoint/npy.h"
 #include "fungi/store/export.h"
@@ -201,7 +205,7 @@ TEST(BlockRows, ImpossibleSizesAreErrors) {
            {1, most},
            {uint64_t{1} << 32, uint64_t{1} << 32},
            {1u << 31, 1u << 31}}) {
-    const std::string text = refused([&](auto& m) {
+    const std::string text = refused([&, rows = rows, width = width](auto& m) {
       m["blocks"][1]["rows"] = rows;
       m["blocks"][1]["width"] = width;
     });
