@@ -33,7 +33,7 @@ Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
          "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification, {a.embedding_width, a.width, s.options.seed, s.options.preset,
-                                       s.schedule.modality().kind()}));
+                                       s.modality->kind()}));
   for (std::unique_ptr<Objective>& own : s.options.own) add(std::move(own));
   s.options.own.clear();
   s.stated = s.restore(s.options.given);
@@ -165,7 +165,7 @@ Settings Extractor::settings() const {
                     .precision = *b.precision,
                     .seed = s.options.seed,
                     .stated = b.stated_facts,
-                    .input = s.schedule.modality().settings(s.options.decode)};
+                    .input = s.modality->settings(s.options.decode)};
   for (const ScheduledObjective& o : s.objectives) {
     ObjectiveSettings& objective = settings.objectives.emplace_back();
     objective.name = o.objective->name();

@@ -51,9 +51,7 @@ bool Extractor::fit(const Dataset& support, const std::function<void(size_t, siz
                     const std::atomic<bool>* stop) {
   State& s = *state_;
   const auto turn = s.take_turn();
-  ViewSchedule schedule(s.options.modality
-                            ? s.options.modality
-                            : modality_for(s.backbone.architecture(), s.options.preset));
+  ViewSchedule schedule(s.modality);
   std::vector<SupportGroup> groups = support_groups(s.objectives, schedule);
   if (groups.empty()) return true;
   std::vector<ChunkWorker> workers;

@@ -13,6 +13,7 @@ struct Extractor::State {
   const Backbone backbone;
   ExtractorOptions options;
   Pool& pool;
+  const std::shared_ptr<const Modality> modality;
   ViewSchedule schedule;
   std::vector<ScheduledObjective> objectives;
   std::unique_ptr<Projection> projection;
@@ -32,8 +33,9 @@ struct Extractor::State {
       : backbone(std::move(b)),
         options(std::move(o)),
         pool(p),
-        schedule(options.modality ? options.modality
-                                  : modality_for(backbone.architecture(), options.preset)) {}
+        modality(options.modality ? options.modality
+                                  : modality_for(backbone.architecture(), options.preset)),
+        schedule(modality) {}
 
   // A callback, which a thread of the pool calls, would wait for itself.
   std::unique_lock<std::recursive_mutex> take_turn() {
@@ -58,7 +60,7 @@ struct Extractor::State {
   size_t support_views(const Objective& objective) const {
     const Support wanted = objective.support();
     if (wanted.samples == 0) return 0;
-    return schedule.modality().views(wanted.views.plan);
+    return modality->views(wanted.views.plan);
   }
 
   // Results and failures (without a stage: none) of samples first, first + 1, ... of the list.

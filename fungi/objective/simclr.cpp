@@ -87,7 +87,7 @@ double Simclr::loss_and_gradient(const Latents& latents, LatentGradients gradien
   const size_t p = latents.pooled.rows, n = negatives_.rows(), width = head_.width();
   if (p < 2)
     fail(fmt::format("at least two views are needed, found {}", p), name(),
-         "raise patch_count or stride_scale");
+         "plan more views of a sample");
   const double count = static_cast<double>(p), tau = parameters_.temperature,
                tau_d = parameters_.denominator_temperature;
 
