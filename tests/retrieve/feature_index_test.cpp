@@ -112,7 +112,6 @@ TEST(FeatureIndex, DamageIsSeen) {
   EXPECT_EQ(test::read_file(folder / "mine/letter.txt"), "dear");
 }
 
-// Large enough that the store is read in two parts.
 TEST(FeatureIndex, ReplacesWhatABuildLeftAndNothingElse) {
   const Folder folder;
   without_failures()(folder / "store", odd_samples(20));
