@@ -237,7 +237,8 @@ CLI::Validator objective_word() {
   const auto check = [](const std::string& text) {
     try {
       for (const std::string& one : split_objectives(text))
-        if (one != "none") make_objective(one, {.embedding_width = 1, .token_width = 1});
+        if (one != "none")
+          make_objective_of_any_kind(one, {.embedding_width = 1, .token_width = 1});
       return std::string();
     } catch (const Error& e) {
       // A list of objectives takes every word that follows it.
@@ -257,17 +258,14 @@ std::string objective_parameters() {
   const auto text = [](const Parameter& p) {
     return std::visit([](const auto& v) { return fmt::format("{}", v); }, p.value);
   };
-  std::string out =
-      "Parameters of objectives, given as simclr:negatives=64,width=96 (docs/cli.md says what they "
-      "mean):\n";
   constexpr size_t kIndent = 13, kWidth = 100;
-  for (const std::string& name : objective_names()) {
+  const auto of_kind = [&](SampleKind kind, const std::string& name, std::string& out) {
     std::string line = fmt::format("  {:<{}}", name, kIndent - 2);
-    const std::vector<Parameter> native = default_parameters(name, Preset::native);
+    const std::vector<Parameter> native = default_parameters(name, Preset::native, kind);
     for (size_t i = 0; i < native.size(); ++i) {
       std::string word = " " + native[i].name + "=" + text(native[i]), others;
       for (const Preset preset : {Preset::paper, Preset::lib})
-        if (const std::string other = text(default_parameters(name, preset)[i]);
+        if (const std::string other = text(default_parameters(name, preset, kind)[i]);
             other != text(native[i]))
           others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(preset), other);
       if (!others.empty()) word += " (" + others + ")";
@@ -276,7 +274,13 @@ std::string objective_parameters() {
       line += word;
     }
     out += line + "\n";
-  }
+  };
+  std::string out =
+      "Parameters of objectives, given as simclr:negatives=64,width=96 (docs/cli.md says what they "
+      "mean):\n";
+  for (const std::string& name : objective_names()) of_kind(SampleKind::image, name, out);
+  out += "Of texts, where they are others:\n";
+  for (const char* name : {"dino", "simclr", "deepcluster"}) of_kind(SampleKind::text, name, out);
   return out;
 }
 

@@ -49,6 +49,11 @@ void ExtractArguments::add_to(CLI::App& verb) {
       "Also store the gradients' factors, for other projections and exact gradient neighbours");
   verb.add_flag("--exif", exif, "Turn pictures as their EXIF orientation says");
   verb.add_flag("--allow-truncated", truncated, "Use what a cut-off or damaged JPEG or PNG still holds");
+  verb.add_option("--prefix", prefix,
+                  "Of texts: stands before each, as some models want it (\"query: \")");
+  verb.add_option("--max-tokens", max_tokens,
+                  "Of texts: cut after so many tokens; 0 = as many as the model reads")
+      ->capture_default_str();
   verb.add_flag("--strict", strict,
                 "End after the shard with the first bad file, which is recorded, too");
   verb.add_flag("--retry-failed", retry, "Try recorded failures again");
@@ -79,6 +84,8 @@ void ExtractArguments::settle(const CLI::App& verb) {
   if (stated("--storage")) settings.type = parse_store_type(storage);
   if (stated("--exif")) e.decode.exif_orientation = exif;
   if (stated("--allow-truncated")) e.decode.allow_truncated = truncated;
+  if (stated("--prefix")) e.text.prefix = prefix;
+  if (stated("--max-tokens")) e.text.max_tokens = max_tokens;
   if (stated("--keep-factors") || e.objectives.empty()) e.keep_factors = factors;
   if (!stated("--projection")) projection.kind = to_string(e.projection);
   if (!stated("--projection-dim")) projection.rows = e.projection_rows;

@@ -16,7 +16,8 @@ struct ExtractArguments {
                            given;
   std::vector<std::string> objectives{"kl", "dino", "simclr"};
   ProjectionArguments projection;
-  size_t limit = 0, shard = 0;
+  std::string prefix;
+  size_t limit = 0, shard = 0, max_tokens = 0;
   uint64_t seed = 42;
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false,
        quiet = false, overwrite = false, prune = false, retry = false, factors = false;

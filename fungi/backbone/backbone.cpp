@@ -72,8 +72,8 @@ TokenLayout Backbone::layout(const Inputs& inputs) const {
 
 size_t Backbone::preferred_batch() const {
   const Architecture& a = weights_->arch;
-  if (a.input == InputKind::token_ids) return 16;
-  return std::max<size_t>(1, 1024 / a.tokens());
+  if (a.input == InputKind::token_ids) return 64;
+  return std::max<size_t>(1, preferred_tokens() / a.tokens());
 }
 
 }  // namespace fungi

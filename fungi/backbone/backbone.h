@@ -117,7 +117,9 @@ class Backbone {
   size_t layer_inputs() const;   // K of the layer; Error without a layer, as the next two
   size_t layer_outputs() const;  // H of the layer
   bool layer_bias() const;
-  size_t preferred_batch() const;  // views per call that suit the caches
+  // Views per call that suit the caches; of texts so many at most, and about so many tokens.
+  size_t preferred_batch() const;
+  size_t preferred_tokens() const { return 1024; }
   // Error where these are no inputs of this backbone, as forward().
   TokenLayout layout(const Inputs& inputs) const;
 

@@ -53,6 +53,7 @@ class InputBuffer {
  public:
   void clear();  // the memory stays
   size_t count() const { return views_.size(); }
+  size_t ids() const { return ids_.size(); }  // of all texts
 
   // Room for the next view, until the one after it is added. All of a batch are of one sort, and
   // pictures (filter banks) of one size: an Error otherwise.

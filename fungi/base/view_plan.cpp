@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fungi/base/view_plan.h"
 
+#include <utility>
+
 #include "fungi/base/error.h"
 
 namespace fungi {
 namespace {
 
+// The numbers of global and of local views of a plan that has both.
 template <class Plan>
-auto& crops_of(Plan& plan, const std::string& place) {
-  if (auto* crops = std::get_if<ImageCrops>(&plan)) return *crops;
+auto counts_of(Plan& plan, const std::string& place) {
+  if (auto* crops = std::get_if<ImageCrops>(&plan))
+    return std::pair(&crops->global_crops, &crops->local_crops);
+  if (auto* words = std::get_if<WordDeletions>(&plan))
+    return std::pair(&words->global_views, &words->local_views);
   fail("this objective compares global with local views, and its views are all of one sort", place,
        "plan its views as crops");
 }
@@ -33,17 +39,19 @@ ViewPlan simplest(const ViewPlan& plan) {
   return plan == ViewPlan(WholeImage{}) ? ViewPlan(WholeView{}) : plan;
 }
 
-bool is_random(const ViewPlan& plan) { return std::holds_alternative<ImageCrops>(plan); }
+bool is_random(const ViewPlan& plan) {
+  return std::holds_alternative<ImageCrops>(plan) || std::holds_alternative<WordDeletions>(plan);
+}
 
 ViewCounts view_counts(const ViewPlan& plan, const std::string& place) {
-  const ImageCrops& crops = crops_of(plan, place);
-  return {crops.global_crops, crops.local_crops};
+  const auto [global, local] = counts_of(plan, place);
+  return {*global, *local};
 }
 
 ViewPlan global_views(ViewPlan plan, size_t count, const std::string& place) {
-  ImageCrops& crops = crops_of(plan, place);
-  crops.global_crops = count;
-  crops.local_crops = 0;
+  const auto [global, local] = counts_of(plan, place);
+  *global = count;
+  *local = 0;
   return plan;
 }
 

@@ -54,7 +54,20 @@ struct ImagePatches {
   bool operator==(const ImagePatches&) const = default;
 };
 
-using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches>;
+// A text with some of its words left out, in several draws: those that show most of it first. Each
+// is a share of its words; how they are chosen is told in view/word_deletion.h.
+struct WordDeletions {
+  enum class Rule {
+    counted,      // so many of them, but 1 at least and 10 at most: the paper's experiments
+    independent,  // each by itself: the paper's text
+  };
+  size_t global_views = 12, local_views = 0;
+  double global_share = 0.1, local_share = 0.3;
+  Rule rule = Rule::counted;
+  bool operator==(const WordDeletions&) const = default;
+};
+
+using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches, WordDeletions>;
 
 // The simplest plan of the same views: a WholeImage that deviates in nothing is a WholeView.
 ViewPlan simplest(const ViewPlan& plan);

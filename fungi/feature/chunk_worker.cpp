@@ -21,7 +21,7 @@ void append_rows(Matrix<float>& to, const std::vector<const float*>& rows, size_
 }
 
 // Rows [first, last) of the layer's factors, without those that add nothing.
-void append_factors(const LayerGradient& g, size_t first, size_t last, SampleFactors& f) {
+void append(const LayerGradient& g, size_t first, size_t last, SampleFactors& f) {
   std::vector<const float*> a, b;
   for (size_t r = first; r < last; ++r) {
     const float* row = g.b.row(r);
@@ -48,15 +48,14 @@ ChunkWorker::RowId ChunkWorker::locate(size_t row, size_t samples) const {
   return {request, row / schedule_[request].views, row % schedule_[request].views};
 }
 
-void ChunkWorker::write_view(const RowId& id, std::span<const PreparedSample> samples) {
-  const Stages::Scope scope(workspace_.stages, "views");
+ViewMaker& ChunkWorker::opened(const RowId& id, std::span<const PreparedSample> samples) {
   ViewMaker& maker = *makers_[id.request];
   if (open_[id.request] != std::pair(generation_, id.sample)) {
     const PreparedSample& s = samples[id.sample];
     maker.open(*s.sample, view_seed(seed_, schedule_[id.request].request.draw, s.id));
     open_[id.request] = {generation_, id.sample};
   }
-  maker.write(id.view, inputs_);
+  return maker;
 }
 
 void ChunkWorker::write_mask(const RowId& id, std::span<const PreparedSample> samples,
@@ -73,29 +72,44 @@ void ChunkWorker::write_mask(const RowId& id, std::span<const PreparedSample> sa
 
 template <class Done>
 void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
-                               const Done& done) {
-  const size_t batch = backbone_.preferred_batch();
+                               size_t place, const Done& done) {
+  const size_t most = backbone_.preferred_batch(), most_tokens = backbone_.preferred_tokens();
   const bool masked = std::any_of(schedule_.requests().begin(), schedule_.requests().end(),
                                   [](const auto& r) { return r.request.masked_views > 0; });
-  const size_t batches = (last - first + batch - 1) / batch;
-  for (size_t b = 0, row = first; b < batches; ++b) {
-    const size_t count = first + (last - first) * (b + 1) / batches - row;  // as even as can be
+  places_.resize(std::max(places_.size(), last + 1));
+  cut_.resize(samples.size());
+  for (size_t row = first; row < last;) {
     step_ = "view";
-    inputs_.clear();
-    for (size_t i = 0; i < count; ++i) write_view(locate(row + i, samples.size()), samples);
+    inputs_.clear(), batch_.clear();
+    const size_t batches = (last - row + most - 1) / most;  // as even as can be
+    const size_t count = (last - row + batches - 1) / batches;
+    for (; row < last && batch_.size() < count && inputs_.ids() < most_tokens; ++row) {
+      const Stages::Scope scope(workspace_.stages, "views");
+      const RowId id = locate(row, samples.size());
+      ViewMaker& maker = opened(id, samples);
+      if (id.request == 0) cut_[id.sample] = maker.cut();
+      const size_t same = maker.same_as(id.view);
+      places_[row] = same < id.view ? places_[row - id.view + same] : place + batch_.size();
+      if (same < id.view) continue;
+      maker.write(id.view, inputs_);
+      batch_.push_back(id);
+    }
+    if (batch_.empty()) break;  // what was left are repetitions
     Inputs inputs = inputs_.inputs();
     const TokenLayout layout = backbone_.layout(inputs);
     if (masked) {
       const size_t tokens = layout.own(0);  // of every view: only pictures can be masked
-      if (masks_.rows() < count || masks_.cols() != tokens) masks_ = Matrix<uint8_t>(batch, tokens);
-      for (size_t i = 0; i < count; ++i)
-        write_mask(locate(row + i, samples.size()), samples, tokens, masks_.row(i));
-      inputs.masked = masks_.view().slice(0, count);
+      if (masks_.rows() < batch_.size() || masks_.cols() != tokens)
+        masks_ = Matrix<uint8_t>(std::max(most, batch_.size()), tokens);
+      for (size_t i = 0; i < batch_.size(); ++i)
+        write_mask(batch_[i], samples, tokens, masks_.row(i));
+      inputs.masked = masks_.view().slice(0, batch_.size());
     }
     step_ = "forward";
-    done(row, count, inputs, layout);
-    row += count;
+    done(place, batch_.size(), inputs, layout);
+    place += batch_.size();
   }
+  places_[last] = place;
 }
 
 // Room for all tokens of the batch, where the backbone gives them.
@@ -107,18 +121,23 @@ View<float> ChunkWorker::batch_tokens(const TokenLayout& layout) {
 
 Matrix<float> ChunkWorker::embed_request(std::span<const PreparedSample> samples, size_t request) {
   ++generation_;
-  const size_t first = schedule_.first_row(request, samples.size()),
+  const size_t first = row_of(request, 0, samples.size()),
                rows = schedule_[request].views * samples.size();
-  Matrix<float> out(rows, backbone_.architecture().embedding_width);
-  forward_rows(samples, first, first + rows,
-               [&](size_t row, size_t count, const Inputs& inputs, const TokenLayout& layout) {
-                 backbone_.forward(inputs, workspace_, out.view().slice(row - first, count),
+  Matrix<float> computed(rows, backbone_.architecture().embedding_width);
+  forward_rows(samples, first, first + rows, 0,
+               [&](size_t place, size_t count, const Inputs& inputs, const TokenLayout& layout) {
+                 backbone_.forward(inputs, workspace_, computed.view().slice(place, count),
                                    batch_tokens(layout));
                });
+  if (places_[first + rows] == rows) return computed;
+  Matrix<float> out(rows, computed.cols());
+  for (size_t i = 0; i < rows; ++i)
+    std::copy_n(computed.row(places_[first + i]), out.cols(), out.row(i));
   return out;
 }
 
-// The gradient of one sample under one objective, scattered into d_pooled_ and d_tokens_.
+// The gradient of one sample under one objective, added to d_pooled_ and d_tokens_; that of a view
+// which occurs several times is the sum of theirs.
 void ChunkWorker::objective_gradient(const ScheduledObjective& o,
                                      std::span<const PreparedSample> samples, size_t sample) {
   const Stages::Scope scope(workspace_.stages, "objective");
@@ -126,26 +145,25 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   const size_t d = backbone_.architecture().embedding_width, w = backbone_.architecture().width;
   const bool wants_tokens = o.objective->wants_tokens();
   struct Seen {
-    size_t request, in_request, row;  // its place among all rows
+    size_t request, first, place;  // the place, and that where its request begins
     bool gradient;
   };
   std::vector<Seen> views;
   std::vector<size_t> offsets{0};  // in tokens, of the views side by side
   for (const auto& [r, gradient] : o.requests)
     for (size_t i = 0; i < schedule_[r].views; ++i) {
-      const size_t in_request = sample * schedule_[r].views + i;
-      views.push_back(
-          {r, in_request, schedule_.first_row(r, samples.size()) + in_request, gradient});
-      offsets.push_back(offsets.back() + (wants_tokens ? own_tokens(views.back().row) : 0));
+      const size_t row = row_of(r, sample, samples.size()) + i;
+      views.push_back({r, place_of(r, 0, samples.size()), places_[row], gradient});
+      offsets.push_back(offsets.back() + (wants_tokens ? own_tokens(views.back().place) : 0));
     }
   Matrix<float> pooled(views.size(), d), d_pooled(views.size(), d), tokens(offsets.back(), w),
       d_tokens(offsets.back(), w);
   std::vector<uint8_t> hidden(offsets.back());
   for (size_t v = 0; v < views.size(); ++v) {
-    const size_t row = views[v].row, count = offsets[v + 1] - offsets[v];
-    std::copy_n(embeddings_.row(row), d, pooled.row(v));
+    const size_t place = views[v].place, count = offsets[v + 1] - offsets[v];
+    std::copy_n(embeddings_.row(place), d, pooled.row(v));
     if (!wants_tokens) continue;
-    const size_t first = token_offsets_[row];
+    const size_t first = token_offsets_[place];
     std::copy_n(tokens_.data() + first * w, count * w, tokens.row(offsets[v]));
     if (!hidden_.empty()) std::copy_n(hidden_.data() + first, count, hidden.data() + offsets[v]);
   }
@@ -158,21 +176,33 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   for (size_t v = 0; v < views.size(); ++v) {
     const Seen& seen = views[v];
     if (!seen.gradient) continue;
-    add(d_pooled.row(v), d, d_pooled_[seen.request].row(seen.in_request));
+    add(d_pooled.row(v), d, d_pooled_[seen.request].row(seen.place - seen.first));
     if (!wants_tokens) continue;
-    const size_t first = token_offsets_[seen.row] - token_offsets_[seen.row - seen.in_request];
-    add(d_tokens.row(offsets[v]), own_tokens(seen.row) * w, d_tokens_[seen.request].row(first));
+    const size_t first = token_offsets_[seen.place] - token_offsets_[seen.first];
+    add(d_tokens.row(offsets[v]), own_tokens(seen.place) * w, d_tokens_[seen.request].row(first));
+  }
+}
+
+void ChunkWorker::append_factors(size_t request, size_t first_place, size_t samples,
+                                 std::vector<SampleFactors>& factors) const {
+  const size_t last_place = first_place + gradient_.offsets.size() - 1;
+  for (size_t s = 0; s < samples; ++s) {
+    const size_t first = std::max(place_of(request, s, samples), first_place),
+                 last = std::min(place_of(request, s + 1, samples), last_place);
+    if (first < last)
+      append(gradient_, gradient_.offsets[first - first_place],
+             gradient_.offsets[last - first_place], factors[s]);
   }
 }
 
 // From the gradients at the embeddings of one request to factors of the layer, appended per sample.
 void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size_t request,
                                    std::vector<SampleFactors>& factors) {
-  const size_t width = backbone_.architecture().width, views = schedule_[request].views,
-               first = schedule_.first_row(request, samples.size()), rows = samples.size() * views;
+  const size_t width = backbone_.architecture().width,
+               first = place_of(request, 0, samples.size());
   const bool of_tokens = !d_tokens_[request].empty();
   Matrix<float> embeddings, d_batch;
-  const auto backward = [&](size_t row, size_t count, const Inputs& inputs,
+  const auto backward = [&](size_t place, size_t count, const Inputs& inputs,
                             const TokenLayout& layout) {
     resize(embeddings, count, backbone_.architecture().embedding_width);
     backbone_.forward(inputs, workspace_, embeddings, batch_tokens(layout));
@@ -180,21 +210,20 @@ void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size
     if (of_tokens) {  // the model's own tokens have no gradient of their own
       d_batch = Matrix<float>(layout.rows(), width);
       for (size_t i = 0; i < count; ++i)
-        std::copy_n(d_tokens_[request].row(token_offsets_[row + i] - token_offsets_[first]),
+        std::copy_n(d_tokens_[request].row(token_offsets_[place + i] - token_offsets_[first]),
                     layout.own(i) * width, d_batch.row(layout.first(i)));
       d_token_view = d_batch;
     }
     step_ = "backward";
-    backbone_.backward(d_pooled_[request].view().slice(row - first, count), workspace_, gradient_,
+    backbone_.backward(d_pooled_[request].view().slice(place - first, count), workspace_, gradient_,
                        d_token_view);
-    for (size_t i = 0; i < count; ++i)
-      append_factors(gradient_, gradient_.offsets[i], gradient_.offsets[i + 1],
-                     factors[(row - first + i) / views]);
+    append_factors(request, place, samples.size(), factors);
   };
-  forward_rows(samples, first, first + rows, backward);
+  forward_rows(samples, row_of(request, 0, samples.size()),
+               row_of(request, samples.size(), samples.size()), first, backward);
 }
 
-// Of each row what objectives look at, in the order of the rows.
+// Of each place what objectives look at, in the order of the places.
 void ChunkWorker::keep_tokens(const Inputs& inputs, const TokenLayout& layout) {
   const size_t width = backbone_.architecture().width;
   for (size_t i = 0; i < inputs.count(); ++i) {
@@ -217,40 +246,37 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   std::unique_ptr<Recording> recording;
   if (backbone_.can_record() && !objectives.empty())
     recording = std::make_unique<Recording>(backbone_, rows);
-  forward_rows(samples, 0, rows,
-               [&](size_t row, size_t count, const Inputs& inputs, const TokenLayout& layout) {
+  std::vector<SampleResult> results(n);
+  forward_rows(samples, 0, rows, 0,
+               [&](size_t place, size_t count, const Inputs& inputs, const TokenLayout& layout) {
                  const View<float> tokens = batch_tokens(layout);
-                 backbone_.forward(inputs, workspace_, embeddings_.view().slice(row, count),
+                 backbone_.forward(inputs, workspace_, embeddings_.view().slice(place, count),
                                    tokens);
                  if (tokens.data) keep_tokens(inputs, layout);
                  if (recording) backbone_.record(workspace_, *recording);
                });
 
-  std::vector<SampleResult> results(n);
   for (size_t s = 0; s < n; ++s) {
-    const float* e = embeddings_.row(s * schedule_[0].views);
+    const float* e = embeddings_.row(place_of(0, s, n));
     results[s].embedding.assign(e, e + d);
+    results[s].cut = cut_[s];
   }
   for (const ScheduledObjective& o : objectives) {
     d_pooled_ = std::vector<Matrix<float>>(schedule_.requests().size());
     d_tokens_ = std::vector<Matrix<float>>(schedule_.requests().size());
     for (const size_t r : o.differentiated) {
-      d_pooled_[r] = Matrix<float>(n * schedule_[r].views, d);
-      if (!o.objective->wants_tokens()) continue;
-      const size_t first = schedule_.first_row(r, n), last = first + n * schedule_[r].views;
-      d_tokens_[r] = Matrix<float>(token_offsets_[last] - token_offsets_[first], a.width);
+      const size_t first = place_of(r, 0, n), last = place_of(r, n, n);
+      d_pooled_[r] = Matrix<float>(last - first, d);
+      if (o.objective->wants_tokens())
+        d_tokens_[r] = Matrix<float>(token_offsets_[last] - token_offsets_[first], a.width);
     }
     for (size_t s = 0; s < n; ++s) objective_gradient(o, samples, s);
     std::vector<SampleFactors> factors(n);
     for (const size_t r : o.differentiated) {
-      const size_t views = schedule_[r].views;
       if (recording) {
         step_ = "backward";
-        backbone_.backward(d_pooled_[r], *recording, schedule_.first_row(r, n), workspace_,
-                           gradient_);
-        for (size_t s = 0; s < n; ++s)
-          append_factors(gradient_, gradient_.offsets[s * views],
-                         gradient_.offsets[(s + 1) * views], factors[s]);
+        backbone_.backward(d_pooled_[r], *recording, place_of(r, 0, n), workspace_, gradient_);
+        append_factors(r, place_of(r, 0, n), n, factors);
       } else {
         backward_request(samples, r, factors);
       }

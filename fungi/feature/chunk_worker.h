@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread's share of an extraction: decoded samples → views → embeddings → losses → factors of
-// the layer's gradient. Views go through the backbone a few at a time, across requests and samples;
-// nothing of size outputs × inputs is ever formed here. Internal to this room.
+// the layer's gradient. Views go through the backbone a few at a time, across requests and samples,
+// and equal ones of a sample once; nothing of size outputs × inputs is ever formed here. Internal to
+// this room.
 #pragma once
 
 #include <memory>
@@ -24,6 +25,7 @@ struct SampleFactors {
 struct SampleResult {
   std::vector<float> embedding;
   std::vector<SampleFactors> factors;  // one per objective
+  bool cut = false;                    // it is longer than what the model can look at
 };
 
 // An objective and where its views stand in the schedule. Two of its requests may be one there: a
@@ -60,25 +62,37 @@ class ChunkWorker {
   }  // what it was at: view, forward, objective or backward
 
  private:
+  // A row is a view of a sample for a request. Rows with equal views of one sample have one place
+  // among those that are computed; places follow the order of the rows.
   struct RowId {
     size_t request, sample, view;
   };
   RowId locate(size_t row, size_t samples) const;
-  void write_view(const RowId& id, std::span<const PreparedSample> samples);  // into inputs_
+  size_t row_of(size_t request, size_t sample, size_t samples) const {  // of its first view
+    return schedule_.first_row(request, samples) + sample * schedule_[request].views;
+  }
+  // Of the first view of a sample, or behind the last one of the request.
+  size_t place_of(size_t request, size_t sample, size_t samples) const {
+    return places_[row_of(request, sample, samples)];
+  }
+  ViewMaker& opened(const RowId& id, std::span<const PreparedSample> samples);
   void write_mask(const RowId& id, std::span<const PreparedSample> samples, size_t tokens,
                   uint8_t* out) const;
-  // Runs rows [first, last) through the backbone in batches, calling done(first_row, count) after
-  // each forward.
+  // Runs rows [first, last) through the backbone in batches, calling done(first_place, count) after
+  // each forward; places begin at `place`.
   template <class Done>
   void forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
-                    const Done& done);
+                    size_t place, const Done& done);
   View<float> batch_tokens(const TokenLayout& layout);
   void keep_tokens(const Inputs& inputs, const TokenLayout& layout);
-  size_t own_tokens(size_t row) const { return token_offsets_[row + 1] - token_offsets_[row]; }
+  size_t own_tokens(size_t place) const { return token_offsets_[place + 1] - token_offsets_[place]; }
   void objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
                           size_t sample);
   void backward_request(std::span<const PreparedSample> samples, size_t request,
                         std::vector<SampleFactors>& factors);
+  // Those of gradient_, whose first row is of this place, to the samples of the request.
+  void append_factors(size_t request, size_t first_place, size_t samples,
+                      std::vector<SampleFactors>& factors) const;
 
   Backbone backbone_;
   const ViewSchedule& schedule_;
@@ -88,13 +102,16 @@ class ChunkWorker {
   std::vector<std::unique_ptr<ViewMaker>> makers_;  // per request
   std::vector<std::pair<size_t, size_t>> open_;     // per maker: (generation, sample) it holds
   size_t generation_ = 0;
+  std::vector<size_t> places_;               // of every row, and one behind the last
   InputBuffer inputs_;                       // of the batch
+  std::vector<RowId> batch_;
+  std::vector<char> cut_;  // of every sample: SampleResult::cut
   Matrix<uint8_t> masks_;                    // of the batch, [count, tokens of a view]
-  Matrix<float> embeddings_, batch_tokens_;  // of all rows; of the batch, with the model's own
-  std::vector<float> tokens_;                // of all rows, without the model's own, as the next
+  Matrix<float> embeddings_, batch_tokens_;  // of all places; of the batch, with the model's own
+  std::vector<float> tokens_;                // of all places, without the model's own, as the next
   std::vector<uint8_t> hidden_;
-  std::vector<size_t> token_offsets_;               // rows + 1, in tokens
-  std::vector<Matrix<float>> d_pooled_, d_tokens_;  // per request: of its rows, of their tokens
+  std::vector<size_t> token_offsets_;               // places + 1, in tokens
+  std::vector<Matrix<float>> d_pooled_, d_tokens_;  // per request: of its places, of their tokens
   LayerGradient gradient_;
 };
 

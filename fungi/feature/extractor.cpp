@@ -149,6 +149,10 @@ std::vector<std::string> Extractor::notes() const {
     if (const size_t count = state_->zeros[o])
       all.push_back(fmt::format("{}: the gradient of {} samples is zero, and so are their features",
                                 state_->objectives[o].objective->name(), count));
+  if (state_->cut)
+    all.push_back(fmt::format(
+        "{} samples are longer than what the model looks at: their ends were cut off",
+        state_->cut));
   return all;
 }
 
@@ -322,6 +326,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     for (size_t i : good)
       std::copy(results[i].embedding.begin(), results[i].embedding.end(),
                 out.blocks[0].row(first + i));
+    const auto cut = std::count_if(good.begin(), good.end(), [&](size_t i) { return results[i].cut; });
     Stages stages;
     std::vector<size_t> zeros(s.objectives.size());
     for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {
@@ -343,6 +348,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     }
     const std::lock_guard lock(s.telling);
     s.own.add(stages);
+    s.cut += size_t(cut);
     for (size_t o = 0; o < zeros.size(); ++o) s.zeros[o] += zeros[o];
   }
   return out;

@@ -44,7 +44,8 @@ struct ExtractorOptions {
   std::optional<uint64_t> projection_seed;  // default: seed
   bool keep_factors =
       false;  // also store the gradients' factors: exact inner products without projection
-  DecodeOptions decode;
+  DecodeOptions decode;  // of images
+  TextOptions text;
   std::shared_ptr<const Modality> modality;  // of your own; null: what the model looks at
   // Samples wait in groups for the projection, which then passes over its matrix once for many; so
   // many bytes of results may wait.

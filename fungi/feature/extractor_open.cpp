@@ -9,8 +9,8 @@ BackboneOptions backbone_for(const ExtractorOptions& options, BackboneOptions ba
   if (options.objectives.empty() && options.own.empty()) backbone.layer = "none";
   for (const std::string& specification : options.objectives)  // whatever its width or its views
     backbone.tokens |=
-        make_objective(specification,
-                       {.embedding_width = 1, .token_width = 1, .preset = options.preset})
+        make_objective_of_any_kind(
+            specification, {.embedding_width = 1, .token_width = 1, .preset = options.preset})
             ->wants_tokens();
   for (const auto& objective : options.own) backbone.tokens |= objective->wants_tokens();
   backbone.mha_input_as_activation |= options.preset == Preset::paper;

@@ -15,7 +15,10 @@ struct Deviations {
 };
 
 struct DeviationsOf {
-  Deviations operator()(const WholeView&) const { return {}; }
+  template <class Plan>  // one that deviates in nothing, or is none of images
+  Deviations operator()(const Plan&) const {
+    return {};
+  }
   Deviations operator()(const WholeImage& plan) const { return {plan.statistics, plan.squash}; }
   Deviations operator()(const ImageCrops& plan) const { return {plan.statistics}; }
   Deviations operator()(const ImagePatches& plan) const { return {plan.statistics}; }

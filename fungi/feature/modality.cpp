@@ -6,6 +6,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/feature/image_modality.h"
+#include "fungi/feature/text_modality.h"
 
 namespace fungi {
 
@@ -21,16 +22,32 @@ SampleKind sample_kind(const Architecture& architecture) {
   return SampleKind::own;
 }
 
-std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset preset) {
-  if (sample_kind(a) == SampleKind::image)
-    return std::make_shared<ImageModality>(evaluation_transform(a, preset));
-  fail(fmt::format("a {} backbone reads {}, not images", a.family, to_string(a.input)), "extract",
-       "give a model of images; a program may bring a Modality of its own");
+std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset preset,
+                                             const TextOptions& text,
+                                             const std::filesystem::path& model) {
+  switch (sample_kind(a)) {
+    case SampleKind::image:
+      return std::make_shared<ImageModality>(evaluation_transform(a, preset));
+    case SampleKind::text:
+      return std::make_shared<TextModality>(text_reading(a, text, model));
+    default:
+      fail(fmt::format("a {} backbone reads {}, not images or texts", a.family,
+                       to_string(a.input)),
+           "extract",
+           "give a model of images or texts; a program may bring a Modality of its own");
+  }
 }
 
 DecodeOptions decode_options(const InputSettings& settings) {
   const auto* image = std::get_if<ImageSettings>(&settings);
   return image ? image->decode : DecodeOptions{};
+}
+
+TextOptions text_options(const InputSettings& settings) {
+  TextOptions options;
+  if (const auto* text = std::get_if<TextSettings>(&settings))
+    options.max_tokens = text->max_tokens, options.prefix = text->prefix;
+  return options;
 }
 
 StatedFacts stated_facts(const InputSettings& settings, const Architecture& a) {

@@ -6,11 +6,14 @@
 // std::any; see examples/06_own_modality.cpp.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <string>
 
 #include "fungi/backbone/architecture.h"
 #include "fungi/feature/settings.h"
 #include "fungi/input/preprocess.h"
+#include "fungi/token/tokenizer.h"
 #include "fungi/view/view.h"
 
 namespace fungi {
@@ -28,13 +31,24 @@ class Modality {
   virtual InputSettings settings(const DecodeOptions& decode) const = 0;
 };
 
+// How texts are read.
+struct TextOptions {
+  size_t max_tokens = 0;  // of a view, the model's own among them; 0: as many as the model reads
+  std::string prefix;     // before every text, as some models want it: "query: "
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: the one that lies beside the model
+};
+
 // What the model is fed. Error where the library has no views of that kind: give a Modality of your
 // own (ExtractorOptions::modality).
 SampleKind sample_kind(const Architecture& architecture);
-std::shared_ptr<const Modality> modality_for(const Architecture& architecture, Preset preset);
+// model: where it lies, and beside it its tokeniser.
+std::shared_ptr<const Modality> modality_for(const Architecture& architecture, Preset preset,
+                                             const TextOptions& text = {},
+                                             const std::filesystem::path& model = {});
 
-// How samples of such settings are decoded.
+// How samples of such settings are decoded, and texts read.
 DecodeOptions decode_options(const InputSettings& settings);
+TextOptions text_options(const InputSettings& settings);
 // Facts to be stated so that a model looks at samples as these settings say, wherever the files lie
 // now that told how: its name or a config.json beside it.
 StatedFacts stated_facts(const InputSettings& settings, const Architecture& architecture);

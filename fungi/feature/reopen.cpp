@@ -112,6 +112,7 @@ ExtractorOptions extractor_options(const ExtractionRecord& record,
   o.preset = settings.preset;
   o.seed = settings.seed;
   o.decode = decode_options(settings.input);
+  o.text = text_options(settings.input);
   if (settings.gradient) {
     const ProjectionSettings& p = settings.gradient->projection;
     o.projection = p.kind, o.projection_rows = p.rows;

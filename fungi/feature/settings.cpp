@@ -61,6 +61,19 @@ void read(JsonFields fields, ImageSettings& image) {
   fields.require_all_read();
 }
 
+json to_json(const TextSettings& text) {
+  const auto& [tokenizer, max_tokens, prefix] = text;
+  return {{"tokenizer", tokenizer}, {"max_tokens", max_tokens}, {"prefix", prefix}};
+}
+
+void read(JsonFields fields, TextSettings& text) {
+  auto& [tokenizer, max_tokens, prefix] = text;
+  fields.read("tokenizer", tokenizer);
+  fields.read("max_tokens", max_tokens);
+  fields.read("prefix", prefix);
+  fields.require_all_read();
+}
+
 json to_json(const OwnSettings& own) { return json(own.facts); }
 
 void read(JsonFields fields, OwnSettings& own) {
@@ -68,7 +81,17 @@ void read(JsonFields fields, OwnSettings& own) {
 }
 
 const char* key_of(const ImageSettings&) { return "image"; }
+const char* key_of(const TextSettings&) { return "text"; }
 const char* key_of(const OwnSettings&) { return "own"; }
+
+// What stands under the key of one alternative; false: another one does.
+template <class Kind>
+bool read_kind(JsonFields& fields, InputSettings& input) {
+  const char* key = key_of(Kind{});
+  if (!fields.has(key)) return false;
+  read(fields.inside(key), input.emplace<Kind>());
+  return true;
+}
 
 // Its seed is named only where it is not that of the whole run: one difference, and one message.
 json to_json(const ProjectionSettings& projection, uint64_t run_seed) {
@@ -153,9 +176,7 @@ Settings read_fields(const StoreSpec& spec, const std::string& place) {
   if (!objectives.empty()) read(fields.inside("gradient"), gradient.emplace(), seed);
   JsonFields facts = fields.inside("stated");
   for (const std::string& name : facts.names()) facts.read(name, stated[name]);
-  if (fields.has(key_of(OwnSettings{})))
-    read(fields.inside(key_of(OwnSettings{})), input.emplace<OwnSettings>());
-  else
+  if (!read_kind<OwnSettings>(fields, input) && !read_kind<TextSettings>(fields, input))
     read(fields.inside(key_of(ImageSettings{})), input.emplace<ImageSettings>());
   fields.require_all_read();
   return settings;

@@ -27,6 +27,14 @@ struct ImageSettings {
   bool operator==(const ImageSettings&) const = default;
 };
 
+// What is done to texts before the backbone sees them.
+struct TextSettings {
+  std::string tokenizer;  // its fingerprint
+  size_t max_tokens = 0;  // of a view
+  std::string prefix;
+  bool operator==(const TextSettings&) const = default;
+};
+
 // Of a modality of the user's own: what it says of itself, its name among it.
 struct OwnSettings {
   std::map<std::string, std::string> facts;
@@ -34,7 +42,7 @@ struct OwnSettings {
 };
 
 // One alternative per kind of sample, each under a key of its own in the JSON.
-using InputSettings = std::variant<ImageSettings, OwnSettings>;
+using InputSettings = std::variant<ImageSettings, TextSettings, OwnSettings>;
 
 struct ObjectiveSettings {
   std::string name;

@@ -23,10 +23,19 @@ void check(const Sample& sample) {
   if (const auto* image = std::get_if<Image>(&sample)) check(*image);
 }
 
-const Image& image_of(const Sample& sample) {
-  if (const auto* image = std::get_if<Image>(&sample)) return *image;
-  fail(fmt::format("expected an image, found a sample of the kind {}", to_string(kind_of(sample))),
+namespace {
+
+template <class Kind>
+const Kind& get(const Sample& sample, const char* wanted) {
+  if (const auto* found = std::get_if<Kind>(&sample)) return *found;
+  fail(fmt::format("expected {}, found a sample of the kind {}", wanted,
+                   to_string(kind_of(sample))),
        "sample", "use a model that looks at what the data set holds");
 }
+
+}  // namespace
+
+const Image& image_of(const Sample& sample) { return get<Image>(sample, "an image"); }
+const Text& text_of(const Sample& sample) { return get<Text>(sample, "a text"); }
 
 }  // namespace fungi

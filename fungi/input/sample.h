@@ -36,5 +36,6 @@ void check(const Sample& sample);
 
 // The sample as its kind. Error where it is another.
 const Image& image_of(const Sample& sample);
+const Text& text_of(const Sample& sample);
 
 }  // namespace fungi

@@ -83,6 +83,17 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
   return make_one(name.substr(0, underscore), name, rest, own);
 }
 
+std::unique_ptr<Objective> make_objective_of_any_kind(std::string_view specification,
+                                                      ObjectiveContext context) {
+  context.kind = SampleKind::text;
+  try {
+    return make_objective(specification, context);
+  } catch (const Error&) {  // what images would say of it is said
+    context.kind = SampleKind::image;
+    return make_objective(specification, context);
+  }
+}
+
 std::vector<std::string> split_objectives(std::string_view text) {
   std::vector<std::string> list;
   for (size_t first = 0; first <= text.size();) {

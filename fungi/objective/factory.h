@@ -31,6 +31,10 @@ std::vector<std::string> objective_names();
 std::unique_ptr<Objective> make_objective(std::string_view specification,
                                           const ObjectiveContext& context);
 
+// The same where the kind of sample is not known yet: of the first kind that has such parameters.
+std::unique_ptr<Objective> make_objective_of_any_kind(std::string_view specification,
+                                                      ObjectiveContext context);
+
 // The specifications in a text that lists some, as people type it:
 // "kl,simclr:negatives=64,width=96" are two. After a comma, name=value belongs to the objective
 // before it; anything else begins the next. Error where a piece is missing or belongs to none;

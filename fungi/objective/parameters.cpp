@@ -56,6 +56,13 @@ struct PlanVisitor {
     visitor.count("stride_scale", patches.stride_scale, 1);
     statistics(patches.statistics);
   }
+  void operator()(WordDeletions& words) const {
+    visitor.count("views", words.global_views, 1);
+    visitor.count("local_views", words.local_views, 0);
+    visitor.fraction("deleted", words.global_share);
+    visitor.fraction("local_deleted", words.local_share);
+    visitor.one_of("rule", words.rule, {"counted", "independent"});
+  }
 };
 
 }  // namespace

@@ -49,8 +49,12 @@ KlParameters kl_parameters(Preset preset, SampleKind kind) {
 }
 
 DinoParameters dino_parameters(Preset preset, SampleKind kind) {
-  if (kind != SampleKind::image) fail_views("dino", kind);
   DinoParameters parameters;
+  if (kind == SampleKind::text) {
+    parameters.views = WordDeletions{.global_views = 2, .local_views = 10};
+    return parameters;
+  }
+  if (kind != SampleKind::image) fail_views("dino", kind);
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
   if (preset != Preset::native)
     parameters.views = ImageCrops{.statistics = ImageStatistics::imagenet};
@@ -58,8 +62,16 @@ DinoParameters dino_parameters(Preset preset, SampleKind kind) {
 }
 
 SimclrParameters simclr_parameters(Preset preset, SampleKind kind) {
-  if (kind != SampleKind::image) fail_views("simclr", kind);
   SimclrParameters parameters;
+  if (kind == SampleKind::text) {  // SPEC 5.6
+    parameters.width = 256;
+    parameters.negative_views = 2;
+    parameters.views = WordDeletions{};
+    // DEVIATION: the experiments on texts forget the temperature inside the log-sum-exp, too.
+    if (preset != Preset::native) parameters.denominator_temperature = 1;
+    return parameters;
+  }
+  if (kind != SampleKind::image) fail_views("simclr", kind);
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
   if (preset != Preset::native)
     parameters.views = ImagePatches{.statistics = ImageStatistics::imagenet};
@@ -74,8 +86,12 @@ SimclrParameters simclr_parameters(Preset preset, SampleKind kind) {
 
 // lib has no DeepCluster; its preset follows the paper's experiments.
 DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind) {
-  if (kind != SampleKind::image) fail_views("deepcluster", kind);
   DeepClusterParameters parameters;
+  if (kind == SampleKind::text) {
+    parameters.views = WordDeletions{.global_views = 2, .local_views = 6};
+    return parameters;
+  }
+  if (kind != SampleKind::image) fail_views("deepcluster", kind);
   // DEVIATION: ImageNet's statistics for every backbone, the first deviation 0.228 for 0.229.
   if (preset != Preset::native)
     std::get<ImageCrops>(parameters.views).statistics = ImageStatistics::deepcluster;

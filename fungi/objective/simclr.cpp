@@ -31,6 +31,7 @@ void SimclrParameters::visit(ParameterVisitor& visitor) {
   visitor.positive("temperature", temperature);
   visitor.positive("denominator_temperature", denominator_temperature);
   visitor.count("negatives", negatives, 1);
+  if (negative_views) visitor.count("negative_views", negative_views, 1);
   visitor.views(views);
 }
 
@@ -48,6 +49,10 @@ std::vector<ViewRequest> Simclr::views() const {
 Support Simclr::support() const {
   ViewRequest request = views()[0];
   request.gradient = false;
+  if (parameters_.negative_views) {  // other draws than the positive ones of the same sample
+    request.plan = global_views(request.plan, parameters_.negative_views, name());
+    request.draw += "-negatives";
+  }
   return {parameters_.negatives, request};
 }
 

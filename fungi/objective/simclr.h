@@ -15,7 +15,8 @@ struct SimclrParameters {
   bool width_stated = false;              // by the user: given heads of another width are refused
   double temperature = 0.07;              // divides the similarities of the positive term
   double denominator_temperature = 0.07;  // divides those inside the log-sum-exp
-  size_t negatives = 256;  // training samples; each gives as many negatives as it has views
+  size_t negatives = 256;     // training samples
+  size_t negative_views = 0;  // of each of them; 0: as many as a sample has positive ones
   ViewPlan views = ImagePatches{};
 
   void visit(ParameterVisitor& visitor);

@@ -94,9 +94,15 @@ void check_count(size_t one, size_t other, const char* place) {
          place);
 }
 
+[[noreturn]] void fail_plan() {
+  fail("these views are of another kind of sample than images", "ViewPlan",
+       "plan crops, patches or the whole image");
+}
+
 // How many views each plan of images gives.
 struct Counter {
   size_t input_size;
+  size_t operator()(const WordDeletions&) const { fail_plan(); }
   size_t operator()(const WholeView&) const { return 1; }
   size_t operator()(const WholeImage&) const { return 1; }
   size_t operator()(const ImageCrops& plan) const {
@@ -115,6 +121,7 @@ struct Counter {
 struct MakerOf {
   const Preprocess& preprocess;
   using Made = std::unique_ptr<ImageViews::Maker>;
+  Made operator()(const WordDeletions&) const { fail_plan(); }
   Made operator()(const WholeView&) const { return std::make_unique<EvaluationMaker>(preprocess); }
   Made operator()(const WholeImage&) const { return std::make_unique<EvaluationMaker>(preprocess); }
   Made operator()(const ImageCrops& plan) const {

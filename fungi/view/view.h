@@ -30,6 +30,11 @@ class ViewMaker {
   virtual void open(const Sample& sample, uint32_t seed) = 0;
   // Adds one view of the open sample to the batch: any one, any number of times, always the same.
   virtual void write(size_t view, InputBuffer& out) = 0;
+  // The first view of the open sample that is the same as this one: it is computed once, and counts
+  // as often as it occurs.
+  virtual size_t same_as(size_t view) const { return view; }
+  // Whether the open sample is longer than what the model can look at.
+  virtual bool cut() const { return false; }
 };
 
 // How many views of an image the plan gives at that input size. Throws Error when the plan is none
