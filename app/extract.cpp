@@ -163,10 +163,11 @@ int run(ExtractArguments& a) {
   follow_precision(options, followed ? &*followed : nullptr, own ? &*own : nullptr);
   Extractor extractor =
       Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
-  const auto dataset =
-      open_dataset(a.data, {.kind = parse_dataset_kind(a.kind),
-                            .samples = sample_kind(extractor.backbone().architecture()),
-                            .split = a.split});
+  DatasetOptions data{.kind = parse_dataset_kind(a.kind),
+                      .samples = sample_kind(extractor.backbone().architecture()),
+                      .split = a.split};
+  a.columns.apply(data);
+  const auto dataset = open_dataset(a.data, data);
   StoreSpec spec = extractor.spec();
   spec.type = a.settings.type;
   StoreOptions store_options{

@@ -83,6 +83,13 @@ std::string where_images_are(const fs::path& folder) {
   return "give a folder that holds .jpg, .png or .webp files, or name the kind of data set";
 }
 
+void require_no_columns(const DatasetOptions& options, const fs::path& path) {
+  if (options.text_column.empty() && options.label_column.empty() && options.id_column.empty())
+    return;
+  fail("`text_column`, `label_column` and `id_column` are about lists of texts, and this is none",
+       path.string(), "leave them out");
+}
+
 }  // namespace
 
 const char* to_string(DatasetKind kind) {
@@ -154,6 +161,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
     fail(fmt::format("there is no reader of data sets of this kind yet: {}",
                      to_string(options.samples)),
          path.string(), "use a model that looks at images, or a Dataset of your own");
+  require_no_columns(options, path);
   DatasetOptions chosen = options;
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);

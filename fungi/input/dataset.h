@@ -54,6 +54,12 @@ struct DatasetOptions {
   // where the source only has numbers, by number. Another one is an Error. Empty: the sorted names
   // found here, or those that the source lists.
   std::vector<std::string> class_names = {};
+  // Of a list of texts: the columns, by name (in JSON lines by key) or, in tables, by number
+  // from 1. Empty: guessed from the header or from what the first lines look like, and a note says
+  // how.
+  std::string text_column = {};
+  std::string label_column = {};  // "none": no labels
+  std::string id_column = {};     // empty or "none": the number of the line is the id
 };
 
 class Dataset {
