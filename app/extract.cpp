@@ -42,11 +42,12 @@ struct Notes {
 };
 
 void note_data(const Dataset& dataset, Notes& notes) {
+  const char* kind = to_string(dataset.samples());
   for (const auto& [extension, count] : dataset.ignored())
     notes.add(
         extension.empty()
-            ? fmt::format("{} file(s) without extension are no images and were left out", count)
-            : fmt::format("{} file(s) '.{}' are no images and were left out", count, extension));
+            ? fmt::format("{} file(s) without extension are no {}s and were left out", count, kind)
+            : fmt::format("{} file(s) '.{}' are no {}s and were left out", count, extension, kind));
   for (const std::string& note : dataset.notes()) notes.add(note);
 }
 

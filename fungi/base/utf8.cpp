@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fungi/base/utf8.h"
 
+#include <fmt/format.h>
+
 namespace fungi {
 
 size_t utf8_length(std::string_view text) {
@@ -29,6 +31,11 @@ std::optional<size_t> first_bad_byte(std::string_view text) {
     at += length;
   }
   return {};
+}
+
+std::string describe_bad_byte(std::string_view text, size_t at) {
+  return fmt::format("expected UTF-8, found the byte 0x{:02x} behind {} others",
+                     static_cast<unsigned char>(text[at]), at);
 }
 
 }  // namespace fungi

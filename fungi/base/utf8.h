@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace fungi {
@@ -13,5 +14,6 @@ size_t utf8_length(std::string_view text);
 
 // Where the first byte stands that belongs to no character.
 std::optional<size_t> first_bad_byte(std::string_view text);
+std::string describe_bad_byte(std::string_view text, size_t at);  // for a message
 
 }  // namespace fungi
