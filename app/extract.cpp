@@ -42,11 +42,12 @@ struct Notes {
 };
 
 void note_data(const Dataset& dataset, Notes& notes) {
+  const char* kind = to_string(dataset.samples());
   for (const auto& [extension, count] : dataset.ignored())
     notes.add(
         extension.empty()
-            ? fmt::format("{} file(s) without extension are no images and were left out", count)
-            : fmt::format("{} file(s) '.{}' are no images and were left out", count, extension));
+            ? fmt::format("{} file(s) without extension are no {}s and were left out", count, kind)
+            : fmt::format("{} file(s) '.{}' are no {}s and were left out", count, extension, kind));
   for (const std::string& note : dataset.notes()) notes.add(note);
 }
 
@@ -163,10 +164,11 @@ int run(ExtractArguments& a) {
   follow_precision(options, followed ? &*followed : nullptr, own ? &*own : nullptr);
   Extractor extractor =
       Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
-  const auto dataset =
-      open_dataset(a.data, {.kind = parse_dataset_kind(a.kind),
-                            .samples = sample_kind(extractor.backbone().architecture()),
-                            .split = a.split});
+  DatasetOptions data{.kind = parse_dataset_kind(a.kind),
+                      .samples = sample_kind(extractor.backbone().architecture()),
+                      .split = a.split};
+  a.columns.apply(data);
+  const auto dataset = open_dataset(a.data, data);
   StoreSpec spec = extractor.spec();
   spec.type = a.settings.type;
   StoreOptions store_options{

@@ -4,9 +4,10 @@
 namespace fungi::app {
 
 void ExtractArguments::add_to(CLI::App& verb) {
-  verb.add_option(
-          "data", data,
-          "Folder of classes, flat folder, list (.csv .tsv .jsonl), tar shards, CIFAR or IDX files")
+  verb.add_option("data", data,
+                  "Folder of classes, flat folder, list (.csv .tsv .jsonl), tar shards, CIFAR or "
+                  "IDX files; "
+                  "of texts also lines (.txt, or - for standard input)")
       ->required();
   CLI::Option* model_option = model.add_to(
       verb, "Checkpoint file or folder (safetensors, .pth, .bin, .npz); not needed with --like");
@@ -37,6 +38,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
   verb.add_option("--split", split,
                   "Split of the data set: a folder in it; of CIFAR and IDX files train or test");
+  columns.add_to(verb);
   verb.add_option("--storage", storage, "float32 or float16")
       ->capture_default_str()
       ->check(CLI::IsMember({"float32", "float16"}));
@@ -48,7 +50,8 @@ void ExtractArguments::add_to(CLI::App& verb) {
       "--keep-factors", factors,
       "Also store the gradients' factors, for other projections and exact gradient neighbours");
   verb.add_flag("--exif", exif, "Turn pictures as their EXIF orientation says");
-  verb.add_flag("--allow-truncated", truncated, "Use what a cut-off or damaged JPEG or PNG still holds");
+  verb.add_flag("--allow-truncated", truncated,
+                "Use what a cut-off or damaged JPEG or PNG still holds");
   verb.add_option("--prefix", prefix,
                   "Of texts: stands before each, as some models want it (\"query: \")");
   verb.add_option("--max-tokens", max_tokens,

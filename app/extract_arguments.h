@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli.h"
+#include "app/text_columns.h"
 #include "fungi/feature/follow.h"
 
 namespace fungi::app {
@@ -14,6 +15,7 @@ struct ExtractArguments {
   ModelOptions model;
   std::string data, store, kind = "auto", split, preset = "native", like, storage = "float32",
                            given;
+  TextColumnsArguments columns;
   std::vector<std::string> objectives{"kl", "dino", "simclr"};
   ProjectionArguments projection;
   std::string prefix;

@@ -15,7 +15,9 @@
 #include <unordered_set>
 
 #include "fungi/base/error.h"
+#include "fungi/base/random.h"
 #include "fungi/input/dataset_parts.h"
+#include "fungi/input/text_file.h"
 
 namespace fungi {
 namespace {
@@ -67,12 +69,15 @@ DatasetKind kind_of_folder(const fs::path& folder) {
                          one_of(name, {"train.bin", "test.bin", "test_batch.bin"})))
       packed = DatasetKind::cifar;
   }
-  return packed == DatasetKind::automatic || contains_image(folder) ? DatasetKind::automatic
-                                                                    : packed;
+  return packed == DatasetKind::automatic || contains_sample(folder, SampleKind::image)
+             ? DatasetKind::automatic
+             : packed;
 }
 
 // Archives unpack into a folder of their own: data/cifar-10-batches-bin.
-std::string where_images_are(const fs::path& folder) {
+std::string where_samples_are(const fs::path& folder, SampleKind samples) {
+  if (samples == SampleKind::text)
+    return "give a folder that holds .txt files, a .tsv, .csv or .jsonl file, or plain lines";
   std::error_code ignored;
   if (fs::is_directory(folder, ignored))
     for (const fs::directory_entry& inner : list_folder(folder))
@@ -113,9 +118,9 @@ void Dataset::finish(DatasetKind kind, const fs::path& place) {
     fail(fmt::format("expected one label per sample, found {} for {}", labels_.size(), ids_.size()),
          place.string(), "use -1 for samples without a label");
   if (ids_.empty())
-    fail(fmt::format("expected images, found {}{}{}", describe(ignored_),
+    fail(fmt::format("expected {}, found {}{}{}", words_for(samples_).plural, describe(ignored_),
                      notes_.empty() ? "" : "; ", fmt::join(notes_, "; ")),
-         place.string(), where_images_are(place));
+         place.string(), where_samples_are(place, samples_));
   std::unordered_set<std::string_view> seen;
   for (const std::string& id : ids_)
     if (!seen.insert(id).second)
@@ -131,6 +136,7 @@ void Dataset::require_present() const {
 
 Sample Dataset::decode(size_t i, std::span<const uint8_t> bytes,
                        const DecodeOptions& options) const {
+  if (samples_ == SampleKind::text) return decode_text_file(bytes, id(i));
   return decode_image(bytes, id(i), options);
 }
 
@@ -143,17 +149,29 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
 
 std::string Dataset::key(size_t i) const {
+  if (samples_ == SampleKind::text) try {
+      const std::vector<uint8_t> bytes = read(i);
+      return text_key({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    } catch (const Exhausted&) {
+      throw;
+    } catch (const Error&) {
+      return "";  // it fails when it is read for its features, too, and says why
+    }
   const auto bytes = stored_bytes(i);
   return bytes ? std::to_string(*bytes) : "";
 }
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
   const fs::file_status status = fs::status(path);
-  if (!fs::exists(status)) fail("there is no such file or folder", path.string(), "check the path");
+  const bool of_texts = options.samples == SampleKind::text;
+  if (!fs::exists(status) && !(of_texts && path == kStandardInput))
+    fail("there is no such file or folder", path.string(), "check the path");
+  if (of_texts) return open_texts(path, options);
   if (options.samples != SampleKind::image)
     fail(fmt::format("there is no reader of data sets of this kind yet: {}",
                      to_string(options.samples)),
          path.string(), "use a model that looks at images, or a Dataset of your own");
+  if (states_columns(options)) refuse_columns("only lists of texts have columns", path.string());
   DatasetOptions chosen = options;
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);
@@ -189,6 +207,17 @@ bool is_image_extension(std::string_view ext) {
                       "ppm", "pgm", "heic", "heif", "avif", "jxl", "jp2"});
 }
 
+bool is_sample_extension(SampleKind samples, std::string_view ext) {
+  return samples == SampleKind::text ? ext == "txt" : is_image_extension(ext);
+}
+
+SampleWords words_for(SampleKind samples) {
+  return samples == SampleKind::text ? SampleWords{"texts", "text(s)"}
+                                     : SampleWords{"images", "picture(s)"};
+}
+
+std::string text_key(std::string_view text) { return fmt::format("{:016x}", fnv1a64(text)); }
+
 bool is_tar_extension(std::string_view ext) {
   return one_of(ext, {"tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.lz4", "tar.z", "tgz",
                       "tbz", "tbz2", "txz", "tzst"});
@@ -196,15 +225,16 @@ bool is_tar_extension(std::string_view ext) {
 
 bool is_hidden(const fs::path& file) { return file.filename().string().starts_with('.'); }
 
-std::vector<fs::directory_entry> list_folder(const fs::path& folder, size_t* hidden_images) {
+std::vector<fs::directory_entry> list_folder(const fs::path& folder, size_t* hidden_samples,
+                                             SampleKind samples) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
   for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
        it.increment(error))
     if (!is_hidden(it->path()))
       entries.push_back(*it);
-    else if (hidden_images && is_image_extension(extension(it->path())))
-      ++*hidden_images;
+    else if (hidden_samples && is_sample_extension(samples, extension(it->path())))
+      ++*hidden_samples;
   if (error)
     fail(fmt::format("cannot read the folder: {}", error.message()), folder.string(),
          "check its permissions");
@@ -217,6 +247,16 @@ std::optional<uint64_t> size_of_file(const fs::path& file) {
   std::error_code error;
   const uint64_t size = fs::file_size(file, error);
   return error ? std::nullopt : std::optional(size);
+}
+
+bool states_columns(const DatasetOptions& options) {
+  return !options.text_column.empty() || !options.label_column.empty() ||
+         !options.id_column.empty();
+}
+
+void refuse_columns(const char* why, const std::string& place, const char* or_else) {
+  fail(why, place,
+       std::string("leave out `text_column`, `label_column` and `id_column`") + or_else);
 }
 
 void refuse_split(const fs::path& file, const std::string& split) {
@@ -235,7 +275,8 @@ std::string describe(const std::map<std::string, size_t>& by_extension) {
 
 std::vector<std::string> number_labels(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& fixed_names,
-                                       const std::string& place, std::vector<int>& labels) {
+                                       const std::function<std::string(size_t)>& place,
+                                       std::vector<int>& labels) {
   labels.assign(texts.size(), -1);
   const auto as_numbers = [&](int limit) {
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -262,8 +303,8 @@ std::vector<std::string> number_labels(const std::vector<std::string>& texts,
     if (texts[i].empty() || found != numbers.end()) continue;
     if (as_numbers(int(names.size())))
       return names;  // names were given, but the source speaks in numbers
-    fail(fmt::format("class '{}' is not among the {} given classes", texts[i], names.size()), place,
-         "use the classes of the training split in both places");
+    fail(fmt::format("class '{}' is not among the {} given classes", texts[i], names.size()),
+         place(i), "use the classes of the training split in both places");
   }
   return names;
 }

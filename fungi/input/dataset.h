@@ -7,7 +7,7 @@
 // read() or decode(), which the extractor calls from all threads of its pool. An Error from either,
 // and std::bad_alloc, is the sample's: it is recorded as failed, and the run goes on. Exhausted
 // (image.h) and any other exception end the run; what was saved stays, and it can be repeated.
-// Pictures that are in memory need no class: memory_dataset().
+// Pictures and texts that are in memory need no class: memory_dataset().
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,8 @@
 
 namespace fungi {
 
+// Of texts: `classes` and `flat` are .txt files, or one; `list` is a table whose cells are the
+// texts, or plain lines; id = the line where a row begins, counted from 1; `tar` has <key>.txt.
 enum class DatasetKind {
   automatic,  // told by the path: see open_dataset
   classes,    // folder/<class>/**/<image>; order and numbers of torchvision's ImageFolder; folders
@@ -54,6 +56,12 @@ struct DatasetOptions {
   // where the source only has numbers, by number. Another one is an Error. Empty: the sorted names
   // found here, or those that the source lists.
   std::vector<std::string> class_names = {};
+  // Of a list of texts: the columns, by name (in JSON lines by key) or, in tables, by number
+  // from 1. Empty: guessed from the header or from what the first lines look like, and a note says
+  // how.
+  std::string text_column = {};
+  std::string label_column = {};  // "none": no labels
+  std::string id_column = {};     // empty or "none": the number of the line is the id
 };
 
 class Dataset {
@@ -73,16 +81,18 @@ class Dataset {
   // numbers.
   const std::vector<std::string>& class_names() const noexcept { return class_names_; }
   DatasetKind kind() const noexcept { return kind_; }
-  // Files that were left out since they are no images: lower-case extension (or "") -> how many.
+  SampleKind samples() const noexcept { return samples_; }
+  // Files that were left out since they are no such samples: lower-case extension (or "") -> how
+  // many.
   const std::map<std::string, size_t>& ignored() const noexcept { return ignored_; }
 
   // What else a user should know of what was found, one line each.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
 
-  // The stored bytes of a sample: an encoded image file, or the raw record of CIFAR and IDX.
+  // The stored bytes of a sample: an encoded image file, the raw record of CIFAR and IDX, a text.
   virtual std::vector<uint8_t> read(size_t i) const = 0;
-  // The sample that those bytes hold; an image unless overridden. Throws Error, with the id as its
-  // place, when they hold none.
+  // The sample that those bytes hold; unless overridden an image, or the text of a whole file.
+  // Throws Error, with the id as its place, when they hold none.
   virtual Sample decode(size_t i, std::span<const uint8_t> bytes,
                         const DecodeOptions& options = {}) const;
   Image image(size_t i, const DecodeOptions& options = {}) const;  // both in one; Error: no image
@@ -91,7 +101,8 @@ class Dataset {
   virtual std::optional<uint64_t> stored_bytes(size_t i) const;
   // What a store keeps to notice that a sample's content changed under the same id: another text,
   // and the sample is extracted again. Empty: nothing is known, and a row stays. Default:
-  // stored_bytes() in digits. A time of modification would differ between copies of the same data.
+  // stored_bytes() in digits; of texts a sum of what read() gives. A time of modification would
+  // differ between copies of the same data.
   virtual std::string key(size_t i) const;
   // Exhausted where the file or folder that was opened is no longer there, or another one has its
   // name (an empty one, where a disk was): asked when a sample could not be read, and only then,
@@ -109,6 +120,7 @@ class Dataset {
   std::vector<std::string> class_names_;
   std::map<std::string, size_t> ignored_;
   std::vector<std::string> notes_;
+  SampleKind samples_ = SampleKind::image;
 
  private:
   [[noreturn]] const std::string& fail_range(size_t i) const;
@@ -124,14 +136,23 @@ class Dataset {
 // label -1; `classes` leaves them out, as torchvision does. Hidden files are never seen. Image
 // files of formats that cannot be decoded, links that lead nowhere and files beyond kLargestFile
 // are samples too: they fail one by one, with a reason, rather than vanish.
+//
+// Of texts: a file by its name (.csv .tsv .tab .jsonl .ndjson, plain lines .txt .lst, .tar*), `-`
+// for plain lines of standard input, a pipe likewise; a folder with lists directly inside -> the
+// one of `split`, or the only one; else .txt files anywhere below -> classes or flat; else tar. A
+// list is not held in memory: opening it goes through it once, and a text is read when it is asked
+// for. A file that changes meanwhile ends the run (Exhausted).
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path,
                                       const DatasetOptions& options = {});
 
-// Pictures that are in memory; the key of each is a sum of its pixels. labels: one for each, -1 for
-// none, below the number of class names where there are any; empty: no labels. Errors: no pictures,
-// counts that differ, an id twice, a label without class, pixels of another number than width x
-// height x 3.
+// Pictures or texts that are in memory; the key of each is a sum of its pixels or bytes. labels:
+// one for each, -1 for none, below the number of class names where there are any; empty: no labels.
+// Errors: no pictures, counts that differ, an id twice, a label without class, pixels of another
+// number than width x height x 3, a text with NUL or that is no UTF-8.
 std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vector<Image> images,
+                                        std::vector<int> labels = {},
+                                        std::vector<std::string> class_names = {});
+std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vector<Text> texts,
                                         std::vector<int> labels = {},
                                         std::vector<std::string> class_names = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of image files: one folder per class, or all together (SPEC 5.1 data are of the first
+// Folders of files: one folder per class, or all together (SPEC 5.1 data are of the first
 // kind).
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -25,9 +25,9 @@ struct Found {
 
 class Walk {
  public:
-  explicit Walk(fs::path root) : root_(std::move(root)) {}
+  Walk(fs::path root, SampleKind samples) : root_(std::move(root)), samples_(samples) {}
 
-  // Gathers the images below `folder`. Links to folders are followed, except into a folder that is
+  // Gathers the samples below `folder`. Links to folders are followed, except into a folder that is
   // being walked.
   void visit(const fs::path& folder, const std::string& top, const std::string& below) {
     struct stat status;
@@ -36,7 +36,7 @@ class Walk {
            folder.string());
     const auto self = std::make_pair(status.st_dev, status.st_ino);
     if (!inside_.insert(self).second) return;
-    for (const fs::directory_entry& entry : list_folder(folder, &hidden)) {
+    for (const fs::directory_entry& entry : list_folder(folder, &hidden, samples_)) {
       if (only_first && !found.empty()) break;
       const std::string name = entry.path().filename().string();
       std::error_code ignored;
@@ -46,7 +46,7 @@ class Walk {
       } else if (!regular && entry.exists(ignored)) {
         ++special;  // to read a pipe may take forever
         ++others[extension(entry)];
-      } else if (is_image_extension(extension(entry))) {
+      } else if (is_sample_extension(samples_, extension(entry))) {
         found.push_back({top, below, name});  // a dangling link, too: it fails when it is read
       } else {
         ++others[extension(entry)];
@@ -56,29 +56,32 @@ class Walk {
   }
   void start() { visit(root_, "", ""); }
 
-  bool only_first = false;  // stop at the first image
+  bool only_first = false;  // stop at the first sample
   std::vector<Found> found;
   std::map<std::string, size_t> others;
   size_t special = 0;  // of those others: pipes, sockets and devices, whatever their names say
-  size_t hidden = 0;   // images among the hidden files; hidden folders are not entered
+  size_t hidden = 0;   // samples among the hidden files; hidden folders are not entered
 
  private:
   fs::path root_;
+  SampleKind samples_;
   std::set<std::pair<dev_t, ino_t>> inside_;
 };
 
 class FolderDataset final : public Dataset {
  public:
   FolderDataset(const fs::path& root, const DatasetOptions& options) : root_(root) {
-    Walk walk(root);
+    samples_ = options.samples;
+    const std::string counted = words_for(samples_).counted;
+    Walk walk(root, samples_);
     walk.start();
     ignored_ = std::move(walk.others);
     if (walk.special > 0)
       notes_.push_back(
           fmt::format("{} of what was left out are pipes, sockets or devices", walk.special));
     if (walk.hidden > 0)
-      notes_.push_back(fmt::format(
-          "{} hidden picture(s), whose names begin with a dot, were left out", walk.hidden));
+      notes_.push_back(fmt::format("{} hidden {}, whose names begin with a dot, were left out",
+                                   walk.hidden, counted));
     std::vector<Found>& found = walk.found;
     // torchvision: classes by name, then folders by their whole path, then files.
     const bool flat = options.kind == DatasetKind::flat;
@@ -91,17 +94,16 @@ class FolderDataset final : public Dataset {
     const auto loose = std::count_if(found.begin(), found.end(), is_loose);
     if (options.kind == DatasetKind::classes && loose > 0) {
       if (!labelled)
-        fail(fmt::format("expected a folder per class, found {} picture(s) and none in a folder",
-                         loose),
+        fail(fmt::format("expected a folder per class, found {} {} and none in a folder", loose,
+                         counted),
              root.string(), "give the folder that holds the class folders, or `kind=flat`");
       std::erase_if(found, is_loose);
       notes_.push_back(
-          fmt::format("{} picture(s) lie outside the class folders and were left out", loose));
+          fmt::format("{} {} lie outside the class folders and were left out", loose, counted));
     } else if (labelled && loose > 0) {
       notes_.push_back(fmt::format(
-          "{} picture(s) lie outside the class folders and have no label; `kind=classes` "
-          "leaves them out",
-          loose));
+          "{} {} lie outside the class folders and have no label; `kind=classes` leaves them out",
+          loose, counted));
     }
     if (labelled && look_like_splits(tops(found)))
       notes_.push_back(fmt::format(
@@ -151,10 +153,11 @@ class FolderDataset final : public Dataset {
   std::map<std::string, int> numbers_;
 };
 
-// One image file is a data set of one sample.
+// One file is a data set of one sample.
 class SingleFile final : public Dataset {
  public:
-  explicit SingleFile(const fs::path& file) : file_(file) {
+  SingleFile(const fs::path& file, SampleKind samples) : file_(file) {
+    samples_ = samples;
     ids_ = {file.filename().string()};
     labels_ = {-1};
     finish(DatasetKind::flat, file);
@@ -168,8 +171,8 @@ class SingleFile final : public Dataset {
 
 }  // namespace
 
-bool contains_image(const fs::path& folder) {
-  Walk walk(folder);
+bool contains_sample(const fs::path& folder, SampleKind samples) {
+  Walk walk(folder, samples);
   walk.only_first = true;
   walk.start();
   return !walk.found.empty();
@@ -178,7 +181,8 @@ bool contains_image(const fs::path& folder) {
 std::unique_ptr<Dataset> open_folder(const fs::path& path, const DatasetOptions& options) {
   if (!fs::is_directory(path)) {
     refuse_split(path, options.split);
-    if (options.kind == DatasetKind::flat) return std::make_unique<SingleFile>(path);
+    if (options.kind == DatasetKind::flat)
+      return std::make_unique<SingleFile>(path, options.samples);
     fail("expected a folder with one folder per class, found a file", path.string());
   }
   const fs::path root = options.split.empty() ? path : path / options.split;

@@ -279,7 +279,9 @@ class ListDataset final : public Dataset {
       ids_.push_back(std::move(row.path));
       texts.push_back(std::move(row.label));
     }
-    class_names_ = number_labels(texts, options.class_names, list.string(), labels_);
+    class_names_ = number_labels(
+        texts, options.class_names,
+        [&](size_t i) { return fmt::format("{}, line {}", list.string(), rows[i].line); }, labels_);
     finish(DatasetKind::list, list);
   }
 

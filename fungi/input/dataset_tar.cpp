@@ -43,6 +43,7 @@ class TarDataset final : public Dataset {
  public:
   TarDataset(const std::vector<fs::path>& files, const fs::path& place,
              const DatasetOptions& options) {
+    samples_ = options.samples;
     std::vector<std::string> texts;
     for (const fs::path& file : files) index(file, texts);
     require_unique_ids();
@@ -93,7 +94,7 @@ class TarDataset final : public Dataset {
       const std::string key = dotted ? name.substr(0, last) : name;
       const std::string ext = dotted ? lower(name.substr(last + 1)) : "";
       shard->set_compressed(reader.compressed());
-      if (is_image_extension(ext)) {
+      if (is_sample_extension(samples_, ext)) {
         pictures.push_back({name, key, name.substr(0, first)});
       } else if (ext == "cls" || ext == "json") {
         if (reader.target())
@@ -156,8 +157,9 @@ class TarDataset final : public Dataset {
     const bool loose = tops.erase("") > 0;
     if (tops.size() < 2) return;
     for (size_t i = 0; i < ids_.size(); ++i) texts[i] = top(ids_[i]);
-    notes_.push_back(fmt::format("no member gives a label: the {} top folders are the classes{}",
-                                 tops.size(), loose ? ", and pictures outside have none" : ""));
+    notes_.push_back(fmt::format(
+        "no member gives a label: the {} top folders are the classes{}", tops.size(),
+        loose ? fmt::format(", and {} outside have none", words_for(samples_).plural) : ""));
   }
 
   // Where the bytes of an image are, or why they cannot be had.

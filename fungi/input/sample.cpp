@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "fungi/base/utf8.h"
+
 namespace fungi {
 
 SampleKind kind_of(const Sample& sample) {
@@ -19,8 +21,18 @@ size_t bytes_of(const Sample& sample) {
   return 0;
 }
 
+void check(const Text& text, const std::string& place) {
+  if (const size_t at = text.utf8.find('\0'); at != std::string::npos)
+    fail(fmt::format("expected a text, found a NUL byte behind {} others", at), place,
+         "take the NUL byte out");
+  if (const auto at = first_bad_byte(text.utf8))
+    fail(describe_bad_byte(text.utf8, *at), place,
+         "save the file as UTF-8: 'iconv -f LATIN1 -t UTF-8 FILE > NEW' where it is Latin-1");
+}
+
 void check(const Sample& sample) {
   if (const auto* image = std::get_if<Image>(&sample)) check(*image);
+  if (const auto* text = std::get_if<Text>(&sample)) check(*text);
 }
 
 namespace {

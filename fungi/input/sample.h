@@ -31,7 +31,10 @@ SampleKind kind_of(const Sample& sample);
 // What it holds in memory, for those that hold many; of your own kind nothing is known: 0.
 size_t bytes_of(const Sample& sample);
 
-// Throws Error where an image is none (image.h): for samples that no decoder of ours made.
+// Throws Error where there is a NUL, or what is no UTF-8.
+void check(const Text& text, const std::string& place = "text");
+// Throws Error where an image is none (image.h), or a text: for samples that no decoder of ours
+// made.
 void check(const Sample& sample);
 
 // The sample as its kind. Error where it is another.

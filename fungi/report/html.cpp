@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fungi/report/html.h"
 
+#include "fungi/base/utf8.h"
+
 namespace fungi::html {
 namespace {
 
-// Bytes of the well-formed UTF-8 character that `text` begins with; 0 when it begins with none
-// (Unicode, table 3-7).
+// Bytes of the character that `text` begins with; 0 when it begins with none, or with a control
+// character that HTML does not allow.
 size_t character(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t(0); };
-  const auto follows = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return first >= 0x20 || first == '\n' || first == '\t' ? 1 : 0;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF)
-    return follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF) && follows(2) ? 3
-                                                                                              : 0;
-  if (first >= 0xF0 && first <= 0xF4)
-    return follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF) && follows(2) &&
-                   follows(3)
-               ? 4
-               : 0;
-  return 0;
+  const auto first = static_cast<unsigned char>(text[0]);
+  return first < 0x20 && first != '\n' && first != '\t' ? 0 : utf8_length(text);
 }
 
 }  // namespace

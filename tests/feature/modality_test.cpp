@@ -92,7 +92,7 @@ TEST(Modality, OfOnesOwnIsStoredReopenedAndCompared) {
   Reopened same = reopen(std::make_shared<test::TableModality>());
   EXPECT_TRUE(test::same(same.rows(tables, store.select("all")), store.load("all").features));
   EXPECT_ERROR("settings.own.unit", reopen(std::make_shared<test::TableModality>("feet")));
-  EXPECT_ERROR("reads token_ids", reopen(nullptr));
+  EXPECT_ERROR("tokeni", reopen(nullptr));
 }
 
 TEST(Modality, ASampleOfAnotherKindFails) {
@@ -124,7 +124,9 @@ TEST(Modality, TheModelDecidesWhatADataSetIsReadAs) {
   for (const SampleKind other : {SampleKind::text, SampleKind::sound, SampleKind::own})
     EXPECT_ERROR(to_string(other),
                  open_dataset(FUNGI_GOLDEN_DIR "/input/images", {.samples = other}));
-  EXPECT_ERROR("reads token_ids", Extractor::open(kBert, {.objectives = {"kl"}}, pool));
+  EXPECT_ERROR("tokeni", Extractor::open(kBert, {.objectives = {"kl"}}, pool));
+  EXPECT_ERROR("reads filter_bank",
+               Extractor::open(FUNGI_GOLDEN_DIR "/backbone/hf_ast", {.objectives = {"kl"}}, pool));
 }
 
 TEST(ExtractorOpen, OpensWhatObjectivesAndPresetWant) {

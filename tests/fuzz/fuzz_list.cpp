@@ -5,6 +5,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* file : {"list.csv", "list.tsv", "list.jsonl", "list.txt"})
-    fungi::open_bytes(file, fungi::DatasetKind::list, false, data, size);
+    fungi::open_bytes(file, {.kind = fungi::DatasetKind::list}, false, data, size);
   return 0;
 }

@@ -7,7 +7,7 @@
 #include "tests/fuzz/open_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  fungi::open_bytes("shard.tar", fungi::DatasetKind::tar, true, data, size);
+  fungi::open_bytes("shard.tar", {.kind = fungi::DatasetKind::tar}, true, data, size);
   return 0;
 }
 

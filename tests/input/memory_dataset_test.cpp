@@ -27,7 +27,7 @@ TEST(MemoryDataset, GivesThePicturesBack) {
 }
 
 TEST(MemoryDataset, RefusesWhatDoesNotFit) {
-  EXPECT_ERROR("expected pictures, found none", memory_dataset({}, {}));
+  EXPECT_ERROR("expected pictures, found none", memory_dataset({}, std::vector<Image>()));
   EXPECT_ERROR("each of 1 pictures, found 2 and 2", memory_dataset({"a", "b"}, {picture(3, 2)}));
   EXPECT_ERROR("each of 1 pictures, found 1 and 2", memory_dataset({"a"}, {picture(3, 2)}, {0, 1}));
   EXPECT_ERROR("'a' occurs twice", memory_dataset({"a", "a"}, {picture(3, 2), picture(3, 2)}));
