@@ -36,8 +36,8 @@ class RandomPictures final : public Dataset {
 void prepare(Objective& objective, const Backbone& backbone, Pool& pool) {
   const Support support = objective.support();
   if (support.samples == 0 || objective.ready()) return;
-  const size_t views =
-      modality_for(backbone.architecture(), Preset::native, {}, backbone.path())->views(support.views.plan);
+  const size_t views = modality_for(backbone.architecture(), Preset::native, {}, backbone.path())
+                           ->views(support.views.plan);
   const size_t samples = std::min<size_t>(support.samples, 1024);
   Matrix<float> kept(samples * views,
                      objective.support_width(backbone.architecture().embedding_width));

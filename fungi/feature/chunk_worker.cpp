@@ -198,8 +198,7 @@ void ChunkWorker::append_factors(size_t request, size_t first_place, size_t samp
 // From the gradients at the embeddings of one request to factors of the layer, appended per sample.
 void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size_t request,
                                    std::vector<SampleFactors>& factors) {
-  const size_t width = backbone_.architecture().width,
-               first = place_of(request, 0, samples.size());
+  const size_t width = backbone_.architecture().width, first = place_of(request, 0, samples.size());
   const bool of_tokens = !d_tokens_[request].empty();
   Matrix<float> embeddings, d_batch;
   const auto backward = [&](size_t place, size_t count, const Inputs& inputs,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread's share of an extraction: decoded samples → views → embeddings → losses → factors of
 // the layer's gradient. Views go through the backbone a few at a time, across requests and samples,
-// and equal ones of a sample once; nothing of size outputs × inputs is ever formed here. Internal to
-// this room.
+// and equal ones of a sample once; nothing of size outputs × inputs is ever formed here. Internal
+// to this room.
 #pragma once
 
 #include <memory>
@@ -85,7 +85,9 @@ class ChunkWorker {
                     size_t place, const Done& done);
   View<float> batch_tokens(const TokenLayout& layout);
   void keep_tokens(const Inputs& inputs, const TokenLayout& layout);
-  size_t own_tokens(size_t place) const { return token_offsets_[place + 1] - token_offsets_[place]; }
+  size_t own_tokens(size_t place) const {
+    return token_offsets_[place + 1] - token_offsets_[place];
+  }
   void objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
                           size_t sample);
   void backward_request(std::span<const PreparedSample> samples, size_t request,
@@ -102,10 +104,10 @@ class ChunkWorker {
   std::vector<std::unique_ptr<ViewMaker>> makers_;  // per request
   std::vector<std::pair<size_t, size_t>> open_;     // per maker: (generation, sample) it holds
   size_t generation_ = 0;
-  std::vector<size_t> places_;               // of every row, and one behind the last
-  InputBuffer inputs_;                       // of the batch
+  std::vector<size_t> places_;  // of every row, and one behind the last
+  InputBuffer inputs_;          // of the batch
   std::vector<RowId> batch_;
-  std::vector<char> cut_;  // of every sample: SampleResult::cut
+  std::vector<char> cut_;                    // of every sample: SampleResult::cut
   Matrix<uint8_t> masks_;                    // of the batch, [count, tokens of a view]
   Matrix<float> embeddings_, batch_tokens_;  // of all places; of the batch, with the model's own
   std::vector<float> tokens_;                // of all places, without the model's own, as the next

@@ -135,7 +135,8 @@ std::vector<StoreBlock> Extractor::blocks() const {
 std::vector<std::string> Extractor::notes() const {
   std::vector<std::string> all = state_->backbone.notes();
   const Architecture& a = state_->backbone.architecture();
-  if (const PreprocessFacts& p = a.preprocess; p.assumed && !state_->backbone.path().empty())
+  if (const PreprocessFacts& p = a.preprocess;
+      p.assumed && a.input == InputKind::image && !state_->backbone.path().empty())
     all.push_back(
         fmt::format("nothing in the checkpoint tells its evaluation transform ({}): keep its "
                     "config.json (Hugging Face: preprocessor_config.json) beside it, or state "
@@ -150,9 +151,9 @@ std::vector<std::string> Extractor::notes() const {
       all.push_back(fmt::format("{}: the gradient of {} samples is zero, and so are their features",
                                 state_->objectives[o].objective->name(), count));
   if (state_->cut)
-    all.push_back(fmt::format(
-        "{} samples are longer than what the model looks at: their ends were cut off",
-        state_->cut));
+    all.push_back(
+        fmt::format("{} samples are longer than what the model looks at: their ends were cut off",
+                    state_->cut));
   return all;
 }
 
@@ -326,7 +327,8 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     for (size_t i : good)
       std::copy(results[i].embedding.begin(), results[i].embedding.end(),
                 out.blocks[0].row(first + i));
-    const auto cut = std::count_if(good.begin(), good.end(), [&](size_t i) { return results[i].cut; });
+    const auto cut =
+        std::count_if(good.begin(), good.end(), [&](size_t i) { return results[i].cut; });
     Stages stages;
     std::vector<size_t> zeros(s.objectives.size());
     for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {

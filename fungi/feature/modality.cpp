@@ -31,10 +31,8 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
     case SampleKind::text:
       return std::make_shared<TextModality>(text_reading(a, text, model));
     default:
-      fail(fmt::format("a {} backbone reads {}, not images or texts", a.family,
-                       to_string(a.input)),
-           "extract",
-           "give a model of images or texts; a program may bring a Modality of its own");
+      fail(fmt::format("a {} backbone reads {}, not images or texts", a.family, to_string(a.input)),
+           "extract", "give a model of images or texts; a program may bring a Modality of its own");
   }
 }
 

@@ -22,8 +22,7 @@ std::shared_ptr<const Tokenizer> tokenizer_beside(const fs::path& model) {
 
 }  // namespace
 
-TextReading text_reading(const Architecture& a, const TextOptions& options,
-                         const fs::path& model) {
+TextReading text_reading(const Architecture& a, const TextOptions& options, const fs::path& model) {
   TextReading reading{options.tokenizer ? options.tokenizer : tokenizer_beside(model), a.tokens(),
                       options.prefix};
   const std::string place = model.empty() ? a.family : model.string();
@@ -39,6 +38,10 @@ TextReading text_reading(const Architecture& a, const TextOptions& options,
     fail(fmt::format("a view of {} tokens is more than the model can read: it has {} positions",
                      options.max_tokens, a.tokens()),
          "max_tokens", fmt::format("give at most {}", a.tokens()));
+  if (const size_t around = reading.tokenizer->encode("").ids.size(); options.max_tokens <= around)
+    fail(fmt::format("{} tokens leave no room for words: {} of the model's own stand around them",
+                     options.max_tokens, around),
+         "max_tokens", fmt::format("give at least {}", around + 1));
   reading.longest = options.max_tokens;
   return reading;
 }

@@ -22,8 +22,7 @@ Character next(std::string_view text) {
   utf8proc_int32_t code = 0;
   const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                                       utf8proc_ssize_t(text.size()), &code);
-  if (bytes <= 0)
-    fail("the text is not valid UTF-8", "views of a text", "convert it to UTF-8");
+  if (bytes <= 0) fail("the text is not valid UTF-8", "views of a text", "convert it to UTF-8");
   return {code, size_t(bytes)};
 }
 
@@ -44,9 +43,8 @@ bool is_word_character(utf8proc_int32_t code) {  // as Python's \w
 }
 
 bool is_ascii_punctuation(std::string_view word) {
-  return word.size() == 1 &&
-         std::string_view("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~").find(word[0]) !=
-             std::string_view::npos;
+  return word.size() == 1 && std::string_view("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~").find(word[0]) !=
+                                 std::string_view::npos;
 }
 
 std::string_view without_blanks_around(std::string_view text) {
@@ -101,8 +99,7 @@ std::string close_up_ends(const std::string& text) {
     size_t end = at + 1;
     if (text[at] == ' ')
       while (end < text.size() && is_one_of(text[end], kEnds)) ++end;
-    const bool run = end > at + 1,
-               followed = end < text.size() && is_one_of(text[end], " '\"`");
+    const bool run = end > at + 1, followed = end < text.size() && is_one_of(text[end], " '\"`");
     if (run && followed) {
       out.append(text, at + 1, end - at);
       at = end + 1;

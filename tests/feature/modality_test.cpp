@@ -121,7 +121,7 @@ TEST(Modality, TheModelDecidesWhatADataSetIsReadAs) {
   EXPECT_EQ(kind("bert"), SampleKind::text);
   EXPECT_EQ(kind("hf_ast"), SampleKind::sound);
   EXPECT_EQ(kind("hf_vit"), SampleKind::image);
-  for (const SampleKind other : {SampleKind::text, SampleKind::sound, SampleKind::own})
+  for (const SampleKind other : {SampleKind::sound, SampleKind::own})
     EXPECT_ERROR(to_string(other),
                  open_dataset(FUNGI_GOLDEN_DIR "/input/images", {.samples = other}));
   EXPECT_ERROR("tokeni", Extractor::open(kBert, {.objectives = {"kl"}}, pool));
