@@ -40,6 +40,13 @@ ChunkWorker::ChunkWorker(Backbone backbone, const ViewSchedule& schedule, uint64
   for (const ScheduledRequest& r : schedule.requests())
     makers_.push_back(schedule.modality().maker(r.request.plan));
   open_.assign(makers_.size(), {0, 0});
+  whole_.assign(makers_.size(), 0);
+  gradients_.resize(makers_.size());
+}
+
+bool ChunkWorker::follows_at_once(const ScheduledObjective& o) const {
+  return !backbone_.can_record() && !o.objective->wants_tokens() && o.requests.size() == 1 &&
+         schedule_[o.requests[0].place].views <= backbone_.preferred_batch();
 }
 
 ChunkWorker::RowId ChunkWorker::locate(size_t row, size_t samples) const {
@@ -83,9 +90,13 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
     inputs_.clear(), batch_.clear();
     const size_t batches = (last - row + most - 1) / most;  // as even as can be
     const size_t count = (last - row + batches - 1) / batches;
-    for (; row < last && batch_.size() < count && inputs_.ids() < most_tokens; ++row) {
+    for (; row < last; ++row) {
       const Stages::Scope scope(workspace_.stages, "views");
       const RowId id = locate(row, samples.size());
+      const bool full = batch_.size() >= count || inputs_.ids() >= most_tokens,
+                 other = !batch_.empty() && id.request != batch_[0].request &&
+                         (whole_[id.request] || whole_[batch_[0].request]);
+      if (other || (full && (id.view == 0 || !whole_[id.request]))) break;
       ViewMaker& maker = opened(id, samples);
       if (id.request == 0) cut_[id.sample] = maker.cut();
       const size_t same = maker.same_as(id.view);
@@ -94,6 +105,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
       maker.write(id.view, inputs_);
       batch_.push_back(id);
     }
+    places_[row] = place + batch_.size();
     if (batch_.empty()) break;  // what was left are repetitions
     Inputs inputs = inputs_.inputs();
     const TokenLayout layout = backbone_.layout(inputs);
@@ -109,7 +121,6 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
     done(place, batch_.size(), inputs, layout);
     place += batch_.size();
   }
-  places_[last] = place;
 }
 
 // Room for all tokens of the batch, where the backbone gives them.
@@ -136,8 +147,8 @@ Matrix<float> ChunkWorker::embed_request(std::span<const PreparedSample> samples
   return out;
 }
 
-// The gradient of one sample under one objective, added to d_pooled_ and d_tokens_; that of a view
-// which occurs several times is the sum of theirs.
+// The gradient of one sample under one objective, added to gradients_; that of a view which occurs
+// several times is the sum of theirs.
 void ChunkWorker::objective_gradient(const ScheduledObjective& o,
                                      std::span<const PreparedSample> samples, size_t sample) {
   const Stages::Scope scope(workspace_.stages, "objective");
@@ -145,7 +156,7 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   const size_t d = backbone_.architecture().embedding_width, w = backbone_.architecture().width;
   const bool wants_tokens = o.objective->wants_tokens();
   struct Seen {
-    size_t request, first, place;  // the place, and that where its request begins
+    size_t request, place;
     bool gradient;
   };
   std::vector<Seen> views;
@@ -153,7 +164,7 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   for (const auto& [r, gradient] : o.requests)
     for (size_t i = 0; i < schedule_[r].views; ++i) {
       const size_t row = row_of(r, sample, samples.size()) + i;
-      views.push_back({r, place_of(r, 0, samples.size()), places_[row], gradient});
+      views.push_back({r, places_[row], gradient});
       offsets.push_back(offsets.back() + (wants_tokens ? own_tokens(views.back().place) : 0));
     }
   Matrix<float> pooled(views.size(), d), d_pooled(views.size(), d), tokens(offsets.back(), w),
@@ -176,50 +187,63 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   for (size_t v = 0; v < views.size(); ++v) {
     const Seen& seen = views[v];
     if (!seen.gradient) continue;
-    add(d_pooled.row(v), d, d_pooled_[seen.request].row(seen.place - seen.first));
+    Gradients& g = gradients_[seen.request];
+    add(d_pooled.row(v), d, g.pooled.row(seen.place - g.first));
     if (!wants_tokens) continue;
-    const size_t first = token_offsets_[seen.place] - token_offsets_[seen.first];
-    add(d_tokens.row(offsets[v]), own_tokens(seen.place) * w, d_tokens_[seen.request].row(first));
+    const size_t first = token_offsets_[seen.place] - token_offsets_[g.first];
+    add(d_tokens.row(offsets[v]), own_tokens(seen.place) * w, g.tokens.row(first));
   }
 }
 
-void ChunkWorker::append_factors(size_t request, size_t first_place, size_t samples,
+void ChunkWorker::append_factors(size_t request, size_t first_place, size_t first, size_t last,
                                  std::vector<SampleFactors>& factors) const {
   const size_t last_place = first_place + gradient_.offsets.size() - 1;
-  for (size_t s = 0; s < samples; ++s) {
-    const size_t first = std::max(place_of(request, s, samples), first_place),
-                 last = std::min(place_of(request, s + 1, samples), last_place);
-    if (first < last)
-      append(gradient_, gradient_.offsets[first - first_place],
-             gradient_.offsets[last - first_place], factors[s]);
+  for (size_t s = first; s < last; ++s) {
+    const size_t begin = std::max(place_of(request, s, factors.size()), first_place),
+                 end = std::min(place_of(request, s + 1, factors.size()), last_place);
+    if (begin < end)
+      append(gradient_, gradient_.offsets[begin - first_place],
+             gradient_.offsets[end - first_place], factors[s]);
   }
 }
 
 // From the gradients at the embeddings of one request to factors of the layer, appended per sample.
 void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size_t request,
                                    std::vector<SampleFactors>& factors) {
-  const size_t width = backbone_.architecture().width, first = place_of(request, 0, samples.size());
-  const bool of_tokens = !d_tokens_[request].empty();
+  const size_t width = backbone_.architecture().width, n = samples.size();
+  const Gradients& g = gradients_[request];
   Matrix<float> embeddings, d_batch;
   const auto backward = [&](size_t place, size_t count, const Inputs& inputs,
                             const TokenLayout& layout) {
     resize(embeddings, count, backbone_.architecture().embedding_width);
     backbone_.forward(inputs, workspace_, embeddings, batch_tokens(layout));
     View<const float> d_token_view{};
-    if (of_tokens) {  // the model's own tokens have no gradient of their own
+    if (!g.tokens.empty()) {  // the model's own tokens have no gradient of their own
       d_batch = Matrix<float>(layout.rows(), width);
       for (size_t i = 0; i < count; ++i)
-        std::copy_n(d_tokens_[request].row(token_offsets_[place + i] - token_offsets_[first]),
+        std::copy_n(g.tokens.row(token_offsets_[place + i] - token_offsets_[g.first]),
                     layout.own(i) * width, d_batch.row(layout.first(i)));
       d_token_view = d_batch;
     }
     step_ = "backward";
-    backbone_.backward(d_pooled_[request].view().slice(place - first, count), workspace_, gradient_,
+    backbone_.backward(g.pooled.view().slice(place - g.first, count), workspace_, gradient_,
                        d_token_view);
-    append_factors(request, place, samples.size(), factors);
+    append_factors(request, place, 0, n, factors);
   };
-  forward_rows(samples, row_of(request, 0, samples.size()),
-               row_of(request, samples.size(), samples.size()), first, backward);
+  forward_rows(samples, row_of(request, 0, n), row_of(request, n, n), g.first, backward);
+}
+
+void ChunkWorker::backward_batch(const ScheduledObjective& o,
+                                 std::span<const PreparedSample> samples, size_t place,
+                                 std::vector<SampleFactors>& factors) {
+  const size_t request = o.requests[0].place, first = batch_.front().sample,
+               last = batch_.back().sample + 1;
+  gradients_[request] = {
+      place, Matrix<float>(batch_.size(), backbone_.architecture().embedding_width), {}};
+  for (size_t s = first; s < last; ++s) objective_gradient(o, samples, s);
+  step_ = "backward";
+  backbone_.backward(gradients_[request].pooled, workspace_, gradient_);
+  append_factors(request, place, first, last, factors);
 }
 
 // Of each place what objectives look at, in the order of the places.
@@ -246,42 +270,55 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   if (backbone_.can_record() && !objectives.empty())
     recording = std::make_unique<Recording>(backbone_, rows);
   std::vector<SampleResult> results(n);
-  forward_rows(samples, 0, rows, 0,
-               [&](size_t place, size_t count, const Inputs& inputs, const TokenLayout& layout) {
-                 const View<float> tokens = batch_tokens(layout);
-                 backbone_.forward(inputs, workspace_, embeddings_.view().slice(place, count),
-                                   tokens);
-                 if (tokens.data) keep_tokens(inputs, layout);
-                 if (recording) backbone_.record(workspace_, *recording);
-               });
+  std::vector<std::vector<SampleFactors>> factors(objectives.size());
+  for (auto& of_samples : factors) of_samples.resize(n);
+  std::fill(whole_.begin(), whole_.end(), 0);
+  for (const ScheduledObjective& o : objectives)
+    if (follows_at_once(o)) whole_[o.requests[0].place] = 1;
+  forward_rows(
+      samples, 0, rows, 0,
+      [&](size_t place, size_t count, const Inputs& inputs, const TokenLayout& layout) {
+        const View<float> tokens = batch_tokens(layout);
+        backbone_.forward(inputs, workspace_, embeddings_.view().slice(place, count), tokens);
+        if (tokens.data) keep_tokens(inputs, layout);
+        if (recording) backbone_.record(workspace_, *recording);
+        for (size_t o = 0; o < objectives.size(); ++o) {
+          const ScheduledObjective& objective = objectives[o];
+          if (!follows_at_once(objective) || objective.requests[0].place != batch_[0].request)
+            continue;
+          backward_batch(objective, samples, place, factors[o]);
+        }
+      });
 
   for (size_t s = 0; s < n; ++s) {
     const float* e = embeddings_.row(place_of(0, s, n));
     results[s].embedding.assign(e, e + d);
     results[s].cut = cut_[s];
   }
-  for (const ScheduledObjective& o : objectives) {
-    d_pooled_ = std::vector<Matrix<float>>(schedule_.requests().size());
-    d_tokens_ = std::vector<Matrix<float>>(schedule_.requests().size());
-    for (const size_t r : o.differentiated) {
-      const size_t first = place_of(r, 0, n), last = place_of(r, n, n);
-      d_pooled_[r] = Matrix<float>(last - first, d);
-      if (o.objective->wants_tokens())
-        d_tokens_[r] = Matrix<float>(token_offsets_[last] - token_offsets_[first], a.width);
+  for (size_t o = 0; o < objectives.size(); ++o) {
+    if (follows_at_once(objectives[o])) continue;
+    for (const size_t r : objectives[o].differentiated) {
+      Gradients& g = gradients_[r];
+      g.first = place_of(r, 0, n);
+      const size_t last = place_of(r, n, n);
+      g.pooled = Matrix<float>(last - g.first, d), g.tokens = {};
+      if (objectives[o].objective->wants_tokens())
+        g.tokens = Matrix<float>(token_offsets_[last] - token_offsets_[g.first], a.width);
     }
-    for (size_t s = 0; s < n; ++s) objective_gradient(o, samples, s);
-    std::vector<SampleFactors> factors(n);
-    for (const size_t r : o.differentiated) {
+    for (size_t s = 0; s < n; ++s) objective_gradient(objectives[o], samples, s);
+    for (const size_t r : objectives[o].differentiated) {
       if (recording) {
         step_ = "backward";
-        backbone_.backward(d_pooled_[r], *recording, place_of(r, 0, n), workspace_, gradient_);
-        append_factors(r, place_of(r, 0, n), n, factors);
+        backbone_.backward(gradients_[r].pooled, *recording, gradients_[r].first, workspace_,
+                           gradient_);
+        append_factors(r, gradients_[r].first, 0, n, factors[o]);
       } else {
-        backward_request(samples, r, factors);
+        backward_request(samples, r, factors[o]);
       }
     }
-    for (size_t s = 0; s < n; ++s) results[s].factors.push_back(std::move(factors[s]));
   }
+  for (size_t s = 0; s < n; ++s)
+    for (auto& of_samples : factors) results[s].factors.push_back(std::move(of_samples[s]));
   return results;
 }
 

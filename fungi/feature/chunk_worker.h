@@ -83,6 +83,9 @@ class ChunkWorker {
   template <class Done>
   void forward_rows(std::span<const PreparedSample> samples, size_t first, size_t last,
                     size_t place, const Done& done);
+  // Whether the backward pass of an objective follows each forward at once, of the same batch:
+  // where nothing is recorded, and its views are those of one request, few enough to be together.
+  bool follows_at_once(const ScheduledObjective& o) const;
   View<float> batch_tokens(const TokenLayout& layout);
   void keep_tokens(const Inputs& inputs, const TokenLayout& layout);
   size_t own_tokens(size_t place) const {
@@ -92,8 +95,11 @@ class ChunkWorker {
                           size_t sample);
   void backward_request(std::span<const PreparedSample> samples, size_t request,
                         std::vector<SampleFactors>& factors);
-  // Those of gradient_, whose first row is of this place, to the samples of the request.
-  void append_factors(size_t request, size_t first_place, size_t samples,
+  // The same of the batch that was run, whose first view has this place.
+  void backward_batch(const ScheduledObjective& o, std::span<const PreparedSample> samples,
+                      size_t place, std::vector<SampleFactors>& factors);
+  // Those of gradient_, whose first view has this place, to samples first .. last of the request.
+  void append_factors(size_t request, size_t first_place, size_t first, size_t last,
                       std::vector<SampleFactors>& factors) const;
 
   Backbone backbone_;
@@ -107,13 +113,19 @@ class ChunkWorker {
   std::vector<size_t> places_;  // of every row, and one behind the last
   InputBuffer inputs_;          // of the batch
   std::vector<RowId> batch_;
-  std::vector<char> cut_;                    // of every sample: SampleResult::cut
-  Matrix<uint8_t> masks_;                    // of the batch, [count, tokens of a view]
+  std::vector<char> cut_;    // of every sample: SampleResult::cut
+  std::vector<char> whole_;  // per request: a batch has whole samples of it, and no other request
+  Matrix<uint8_t> masks_;    // of the batch, [count, tokens of a view]
   Matrix<float> embeddings_, batch_tokens_;  // of all places; of the batch, with the model's own
   std::vector<float> tokens_;                // of all places, without the model's own, as the next
   std::vector<uint8_t> hidden_;
-  std::vector<size_t> token_offsets_;               // places + 1, in tokens
-  std::vector<Matrix<float>> d_pooled_, d_tokens_;  // per request: of its places, of their tokens
+  std::vector<size_t> token_offsets_;  // places + 1, in tokens
+  // Per request the gradients at its places from `first` on, and at their tokens.
+  struct Gradients {
+    size_t first = 0;
+    Matrix<float> pooled, tokens;
+  };
+  std::vector<Gradients> gradients_;
   LayerGradient gradient_;
 };
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "fungi/feature/reopen.h"
+#include "fungi/objective/kl.h"
 #include "fungi/view/text_views.h"
 #include "tests/feature/extractor_fixture.h"
 #include "tests/support/errors.h"
@@ -154,6 +155,38 @@ TEST_F(TextFeatures, EqualViewsAreComputedOnceAndCountAsOftenAsTheyOccur) {
     EXPECT_EQ(views.same_as(v) == v, different.insert({ids.begin(), ids.end()}).second) << v;
   }
   EXPECT_LE(different.size(), 3u) << "one of three words is left out";
+}
+
+// KL that asks for one view more, which it does not look at: its backward pass cannot follow each
+// forward at once.
+class LateKl final : public Objective {
+ public:
+  std::string name() const override { return "late"; }
+  std::vector<ViewRequest> views() const override {
+    return {{}, {.plan = WordDeletions{.global_views = 1}, .draw = "late", .gradient = false}};
+  }
+  double loss_and_gradient(const Latents& latents, LatentGradients gradients) const override {
+    return kl_.loss_and_gradient({latents.pooled.slice(0, 1)}, {gradients.pooled.slice(0, 1), {}});
+  }
+
+ private:
+  Kl kl_{{.width = 16}, 16, 42};
+};
+
+TEST_F(TextFeatures, ABackwardPassThatFollowsAtOnceIsTheSame) {
+  for (const char* layer : {"blocks.1.attn.proj", "blocks.0.mlp.fc1"}) {
+    Pool pool(2);
+    ExtractorOptions o = options();
+    o.own.push_back(std::make_unique<LateKl>());
+    BackboneOptions how{.precision = Precision::f32, .stated_facts = {{"pooling", "mean_all"}}};
+    how.layer = layer;
+    Extractor extractor = Extractor::open(folder.path(), std::move(o), pool, how);
+    const auto data = texts();
+    ASSERT_TRUE(extractor.fit(*data));
+    const StoreRows rows = extractor.extract(*data, test::range(data->size()));
+    ASSERT_EQ(rows.blocks.size(), 5u);
+    EXPECT_TRUE(test::same(rows.blocks[4], rows.blocks[1])) << layer;
+  }
 }
 
 TEST_F(TextFeatures, LongTextsAreCutAndCounted) {
