@@ -78,8 +78,8 @@ void print_table(const std::vector<std::string>& head,
   }
   auto line = [&](const std::vector<std::string>& cells) {
     for (size_t c = 0; c < cells.size(); ++c)
-      if (c == 0)
-        fmt::print("{:<{}}", shown(cells[c]), width[c]);
+      if (c == 0 || (head[c] == "text" && c + 1 == cells.size()))
+        fmt::print("{}{:<{}}", c ? "  " : "", shown(cells[c]), c ? 0 : width[c]);
       else
         fmt::print("  {:>{}}", shown(cells[c]), width[c]);
     fmt::print("\n");

@@ -67,6 +67,23 @@ class QueryFiles final : public Dataset {
   const std::vector<fs::path>& files_;
 };
 
+// Texts of a query. The same may come twice, and is the same then.
+class QueryTexts final : public Dataset {
+ public:
+  explicit QueryTexts(const std::vector<Text>& texts) : texts_(texts) {
+    for (const Text& text : texts) ids_.push_back(text.utf8), labels_.push_back(-1);
+  }
+  std::vector<uint8_t> read(size_t i) const override {
+    return {texts_[i].utf8.begin(), texts_[i].utf8.end()};
+  }
+  Sample decode(size_t i, std::span<const uint8_t>, const DecodeOptions&) const override {
+    return texts_[i];
+  }
+
+ private:
+  const std::vector<Text>& texts_;
+};
+
 // What the store's number type leaves of the rows.
 void round_to(StoreType type, View<float> rows) {
   if (type == StoreType::float32) return;
@@ -262,14 +279,19 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
   return out;
 }
 
-Matrix<float> Reopened::rows(const Dataset& pictures, const std::vector<StoreBlock>& blocks,
+Matrix<float> Reopened::rows(const std::vector<Text>& texts, const std::vector<StoreBlock>& blocks,
+                             std::vector<StoreFailure>* failures) {
+  return rows(QueryTexts(texts), blocks, failures);
+}
+
+Matrix<float> Reopened::rows(const Dataset& samples, const std::vector<StoreBlock>& blocks,
                              std::vector<StoreFailure>* failures) {
   require_side_by_side(blocks, "features");
-  std::vector<size_t> all(pictures.size());
+  std::vector<size_t> all(samples.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-  StoreRows computed = state_->extractor.extract(pictures, all);
+  StoreRows computed = state_->extractor.extract(samples, all);
   const auto refuse = [&](StoreFailure f) {
-    if (!failures) fail(f.reason, pictures.id(f.position), f.hint);
+    if (!failures) fail(f.reason, samples.id(f.position), f.hint);
     failures->push_back(std::move(f));
   };
   for (StoreFailure& f : computed.failures) refuse(std::move(f));
@@ -291,7 +313,7 @@ Matrix<float> Reopened::rows(const Dataset& pictures, const std::vector<StoreBlo
   }
   for (size_t i = 0; i < all.size(); ++i)
     if (!std::all_of(out.row(i), out.row(i) + width, [](float v) { return std::isfinite(v); })) {
-      refuse({i, "forward", "the features of this picture are not finite",
+      refuse({i, "forward", "the features of this sample are not finite",
               "leave it out, or use another precision"});
       std::fill_n(out.row(i), width, 0.0f);
     }

@@ -85,9 +85,12 @@ class Reopened {
   Matrix<float> rows(const std::vector<std::filesystem::path>& files,
                      const std::vector<StoreBlock>& blocks, const KnowsId& known,
                      std::vector<StoreFailure>* failures = nullptr);
+  // The same of texts; the words that objectives leave out are drawn by the text itself.
+  Matrix<float> rows(const std::vector<Text>& texts, const std::vector<StoreBlock>& blocks,
+                     std::vector<StoreFailure>* failures = nullptr);
   // The same for all samples of a data set. Random crops are drawn by their ids: one that is an id
   // of the store gets the crops that its row had.
-  Matrix<float> rows(const Dataset& pictures, const std::vector<StoreBlock>& blocks,
+  Matrix<float> rows(const Dataset& samples, const std::vector<StoreBlock>& blocks,
                      std::vector<StoreFailure>* failures = nullptr);
 
  private:
