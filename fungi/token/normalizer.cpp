@@ -80,6 +80,8 @@ class Replace final : public Normalizer {
   void apply(Draft& draft) const override {
     size_t done = 0;
     pattern_.for_each_match(draft.text, [&](size_t begin, size_t end) {
+      // What replaces several characters counts as the last of them.
+      if (begin == 0 && (by_.empty() || end > bytes_of(draft.text[0]))) draft.at_start = false;
       draft.spare.append(draft.text, done, begin - done).append(by_);
       done = end;
     });

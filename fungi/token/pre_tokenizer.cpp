@@ -45,6 +45,28 @@ class BertPreTokenizer final : public PreTokenizer {
   }
 };
 
+// Words, and what stands between them but for blanks.
+class Whitespace final : public PreTokenizer {
+ public:
+  void apply(Pieces& pieces) const override {
+    enum class Sort { blank, word, other };
+    for (const Span span : pieces.spans) {
+      size_t begin = span.begin;
+      Sort before = Sort::blank;
+      for (size_t at = begin; at < span.end;) {
+        const size_t here = at;
+        const char32_t c = next_char(pieces.text, at);
+        const Sort now = is_space(c) ? Sort::blank : is_word(c) ? Sort::word : Sort::other;
+        if (now == before) continue;
+        if (before != Sort::blank) pieces.add_spare(begin, here);
+        begin = here, before = now;
+      }
+      if (before != Sort::blank) pieces.add_spare(begin, span.end);
+    }
+    pieces.take_spans();
+  }
+};
+
 // Characters of one sort are the matches, one by one.
 template <class IsMatch>
 class ByChar final : public PreTokenizer {
@@ -174,8 +196,7 @@ PreTokenizerPtr make(PartFields& part) {
   const std::string& type = part.type();
   if (type == "Sequence") return std::make_unique<Sequence>(part);
   if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
-  if (type == "Whitespace")
-    return std::make_unique<Split>(Pattern("\\w+|[^\\w\\s]+"), Behaviour::removed, true);
+  if (type == "Whitespace") return std::make_unique<Whitespace>();
   if (type == "WhitespaceSplit") return by_char(is_space, Behaviour::removed);
   if (type == "Punctuation") return by_char(is_punctuation, read_behaviour(part, "Isolated"));
   if (type == "Digits") {

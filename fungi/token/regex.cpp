@@ -32,7 +32,7 @@ bool CharSet::has_exactly(char32_t c) const {
         inside = is_space(c);
         break;
       case Kind::word:
-        inside = is_word(c);
+        inside = is_oniguruma_word(c);
         break;
     }
     if (inside != item.negated) return true;
@@ -68,7 +68,9 @@ std::optional<size_t> Regex::run(std::string_view text, size_t at, size_t step,
     size_t step, at, least;
   };
   std::vector<Way> open;
-  const auto is_word_at = [&](size_t i) { return i < text.size() && is_word(char_at(text, i)); };
+  const auto is_word_at = [&](size_t i) {
+    return i < text.size() && is_oniguruma_word(char_at(text, i));
+  };
   for (;;) {
     if (steps-- == 0) {
       steps = 0;
@@ -121,7 +123,8 @@ std::optional<size_t> Regex::run(std::string_view text, size_t at, size_t step,
         ++step;
         break;
       case Step::Kind::boundary:
-        matches = ((at > 0 && is_word(char_before(text, at))) != is_word_at(at)) != now.negated;
+        matches =
+            ((at > 0 && is_oniguruma_word(char_before(text, at))) != is_word_at(at)) != now.negated;
         ++step;
         break;
       case Step::Kind::done:
