@@ -57,12 +57,12 @@ def train(tokenizer, trainer):
     return tokenizer
 
 
-def bert(name, lowercase, size=900, **options):
+def bert(name, lowercase, size=640, **options):
     t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     t.normalizer = N.BertNormalizer(lowercase=lowercase, **options)
     t.pre_tokenizer = P.BertPreTokenizer()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    train(t, trainers.WordPieceTrainer(vocab_size=size, special_tokens=special(*words), limit_alphabet=250))
+    train(t, trainers.WordPieceTrainer(vocab_size=size, special_tokens=special(*words), limit_alphabet=200))
     if lowercase:
         t.post_processor = template(["[CLS]"], ["[SEP]"], t)
         t.decoder = decoders.WordPiece()
@@ -92,14 +92,14 @@ def byte_level(size, words, normalizer=None, pattern=None, prefix=False, ignore_
 
 
 def roberta():
-    t = byte_level(900, ["<s>", "<pad>", "</s>", "<unk>"])
+    t = byte_level(520, ["<s>", "<pad>", "</s>", "<unk>"])
     t.add_special_tokens(special("<mask>", lstrip=True))
     t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False)
     return t
 
 
 def modernbert():
-    t = byte_level(800, ["|||IP_ADDRESS|||", "<|padding|>"], normalizer=N.NFC())
+    t = byte_level(480, ["|||IP_ADDRESS|||", "<|padding|>"], normalizer=N.NFC())
     t.add_special_tokens(special("<|endoftext|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]"))
     t.add_special_tokens(special("[MASK]", lstrip=True))
     t.add_tokens([AddedToken(" " * n, normalized=True) for n in range(24, 1, -1)])
@@ -108,13 +108,13 @@ def modernbert():
 
 
 def llama3(pattern=LLAMA3, **options):
-    t = byte_level(800, ["<|begin_of_text|>", "<|endoftext|>"], pattern=pattern, behavior="isolated", **options)
+    t = byte_level(420, ["<|begin_of_text|>", "<|endoftext|>"], pattern=pattern, behavior="isolated", **options)
     t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template(["<|begin_of_text|>"], [], t)])
     return t
 
 
 def clip():
-    t = byte_level(900, ["<|startoftext|>", "<|endoftext|>"], pattern=CLIP, behavior="removed", invert=True, suffix="</w>",
+    t = byte_level(700, ["<|startoftext|>", "<|endoftext|>"], pattern=CLIP, behavior="removed", invert=True, suffix="</w>",
                    normalizer=N.Sequence([N.NFC(), N.Replace(Regex(r"\s+"), " "), N.Lowercase()]))
     t.post_processor = processors.RobertaProcessing(("<|endoftext|>", 1), ("<|startoftext|>", 0), trim_offsets=False,
                                                     add_prefix_space=False)
@@ -126,7 +126,7 @@ def metaspace_bpe(normalizer, pre_tokenizer, alphabet=120, **options):
     learner = Tokenizer(models.BPE(unk_token="<unk>"))
     learner.pre_tokenizer = P.Metaspace()
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
-    train(learner, trainers.BpeTrainer(vocab_size=1100, limit_alphabet=alphabet, show_progress=False,
+    train(learner, trainers.BpeTrainer(vocab_size=620, limit_alphabet=alphabet, show_progress=False,
                                        special_tokens=special("<unk>", "<s>", "</s>", *bytes_)))
     model = json.loads(learner.to_str())["model"]
     merges = [tuple(m) for m in model["merges"]]
@@ -144,8 +144,8 @@ def rules():
     """A small table of replacements, with rules of several characters and ones that drop them."""
     table = {"\u00ad": "", "\u200b": " ", "\ufeff": "", "\u3000": " ", "\t": " ", "\n": " ", "\r": " ",
              "\u0345": "\u03b9", "\u00a0": " ", "\x7f": "", "…": "...", "\u2581": " "}
-    for first, last in [(0xC0, 0x250), (0x1E00, 0x1F00), (0x2150, 0x2190), (0x2460, 0x2500), (0xFB00, 0xFB07),
-                        (0xFF01, 0xFFA0), (0x1D400, 0x1D434), (0xAC00, 0xAC40)]:
+    for first, last in [(0xC0, 0x250), (0x1E00, 0x1E40), (0x2150, 0x2190), (0x2460, 0x2500), (0xFB00, 0xFB07),
+                        (0xFF01, 0xFF30), (0x1D400, 0x1D434), (0xAC00, 0xAC40)]:
         for code in range(first, last):
             c, wide = chr(code), unicodedata.normalize("NFKC", chr(code))
             if wide != c:
@@ -164,7 +164,7 @@ def sentencepiece_model():
     model = io.BytesIO()
     lines = [line for line in corpus() if line.strip() and "\x00" not in line]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=700, model_type="unigram", pad_id=0, eos_id=1, unk_id=2,
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=420, model_type="unigram", pad_id=0, eos_id=1, unk_id=2,
         bos_id=-1, character_coverage=0.98, normalization_rule_tsv=str(tsv), hard_vocab_limit=False, num_threads=1,
         minloglevel=2)
     tsv.unlink()
@@ -183,7 +183,7 @@ def unigram(proto, normalizer, pre_tokenizer, byte_fallback=False):
 
 def t5(proto, charsmap):
     t = unigram(proto, N.Precompiled(charsmap), P.Sequence([P.WhitespaceSplit(), P.Metaspace()]))
-    t.add_special_tokens(special("<pad>", "</s>", "<unk>", *[f"<extra_id_{i}>" for i in range(99, -1, -1)]))
+    t.add_special_tokens(special("<pad>", "</s>", "<unk>", *[f"<extra_id_{i}>" for i in range(9, -1, -1)]))
     t.post_processor = template([], ["</s>"], t)
     return t
 
