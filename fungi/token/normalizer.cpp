@@ -23,7 +23,10 @@ class Sequence final : public Normalizer {
         all_.push_back(std::move(normalizer));
   }
   void apply(Draft& draft) const override {
-    for (const auto& each : all_) each->apply(draft);
+    for (const auto& each : all_) {
+      each->apply(draft);
+      draft.require_lengths();
+    }
   }
 
  private:
@@ -83,6 +86,7 @@ class Replace final : public Normalizer {
       // What replaces several characters counts as the last of them.
       if (begin == 0 && (by_.empty() || end > bytes_of(draft.text[0]))) draft.at_start = false;
       draft.spare.append(draft.text, done, begin - done).append(by_);
+      draft.require_lengths();
       done = end;
     });
     if (done == 0) return draft.spare.clear();

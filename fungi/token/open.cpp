@@ -132,6 +132,11 @@ std::shared_ptr<const Tokenizer> Tokenizer::open(const std::filesystem::path& fo
         path.string(), "give the folder of the model");
   }
   parts->largest_id = std::max(parts->largest_id, parts->model->largest_id());
+  for (const auto* ids : {&parts->around.before, &parts->around.behind})
+    for (const int32_t id : *ids) {
+      parts->largest_id = std::max(parts->largest_id, id);
+      parts->special.insert(id);
+    }
   find_mask(config, *parts);
   return std::make_shared<Tokenizer>(std::move(parts));
 }

@@ -15,10 +15,17 @@
 
 namespace fungi::token {
 
+// A stranger's file can make a text longer and longer; none that is meant comes near this.
+constexpr size_t longest_result(size_t bytes) { return 64 * bytes + 4096; }
+void require_length(size_t bytes, size_t most);
+
 // A text, or what stands between two added tokens of it, while it is normalised.
 struct Draft {
   std::string text, spare;
-  bool at_start = true;  // its first character is the first of the whole text
+  bool at_start = true;             // its first character is the first of the whole text
+  size_t most = longest_result(0);  // bytes that it may become
+
+  void require_lengths() const { require_length(text.size() + spare.size(), most); }
 
   // For a step that writes its result into `spare`.
   void take_spare() { text.swap(spare), spare.clear(); }
@@ -40,6 +47,7 @@ struct Pieces {
   bool at_start = true;     // as in a Draft, of the first one
   std::string spare_text;
   std::vector<Span> spare_spans;
+  size_t most = longest_result(0);
 
   std::string_view of(Span span) const {
     return std::string_view(text).substr(span.begin, span.end - span.begin);

@@ -17,7 +17,10 @@ class Sequence final : public PreTokenizer {
       if (auto made = read_pre_tokenizer(each, part.place())) all_.push_back(std::move(made));
   }
   void apply(Pieces& pieces) const override {
-    for (const auto& each : all_) each->apply(pieces);
+    for (const auto& each : all_) {
+      each->apply(pieces);
+      require_length(pieces.text.size(), pieces.most);
+    }
   }
 
  private:

@@ -68,12 +68,13 @@ class Precompiled final : public Normalizer {
         if (stays_[c])
           draft.spare += char(c);
         else
-          draft.spare += ascii_[c];
+          draft.spare += ascii_[c], draft.require_lengths();
         ++at;
         continue;
       }
       const size_t end = grapheme_end(text, at);
       add_cluster(text.substr(at, end - at), draft.spare);
+      draft.require_lengths();
       at = end;
     }
     draft.take_spare();

@@ -23,6 +23,7 @@ class Encoding {
         [&](size_t begin, size_t end) {
           draft_.text.assign(text.substr(begin, end - begin));
           draft_.at_start = begin == 0;
+          draft_.most = token::longest_result(end - begin);
           add_draft();
         },
         [&](int32_t id) { ids_.push_back(id); });
@@ -37,6 +38,7 @@ class Encoding {
           pieces_.text.assign(draft_.text, begin, end - begin);
           pieces_.spans.assign(1, {0, end - begin});
           pieces_.at_start = draft_.at_start && begin == 0;
+          pieces_.most = token::longest_result(end - begin);
           add_pieces();
         },
         [&](int32_t id) { ids_.push_back(id); });
@@ -56,12 +58,20 @@ class Encoding {
 
 }  // namespace
 
+void token::require_length(size_t bytes, size_t most) {
+  if (bytes > most)
+    fail(fmt::format("the tokenizer makes more than {} bytes of a text; real ones stay far below",
+                     most),
+         "", "fetch the tokenizer again, from a source that you trust");
+}
+
 void Tokenizer::Parts::add(const token::AddedToken& token) {
   if (token.special) special.insert(token.id);
   largest_id = std::max(largest_id, token.id);
   if (!token.normalized) return added.add(token, token.content);
   token::Draft draft;
   draft.text = token.content;
+  draft.most = token::longest_result(token.content.size());
   if (normalizer) normalizer->apply(draft);
   added_normalized.add(token, draft.text);
 }
