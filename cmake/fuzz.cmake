@@ -8,13 +8,14 @@ if(FUNGI_FUZZ)
     message(FATAL_ERROR "FUNGI_FUZZ needs Clang: configure with -DCMAKE_CXX_COMPILER=clang++")
   endif()
   file(GLOB FUNGI_FUZZ_ROOMS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/base/*.cpp
-       ${PROJECT_SOURCE_DIR}/fungi/checkpoint/*.cpp ${PROJECT_SOURCE_DIR}/fungi/input/*.cpp)
+       ${PROJECT_SOURCE_DIR}/fungi/checkpoint/*.cpp ${PROJECT_SOURCE_DIR}/fungi/input/*.cpp
+       ${PROJECT_SOURCE_DIR}/fungi/token/*.cpp)
   add_library(fungi-fuzz OBJECT ${FUNGI_FUZZ_ROOMS})
   target_include_directories(fungi-fuzz PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_options(fungi-fuzz PUBLIC -g -O1 -fsanitize=fuzzer-no-link,address,undefined
                          -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_libraries(fungi-fuzz PUBLIC fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB PkgConfig::ZIP
-                        JPEG::JPEG PNG::PNG PkgConfig::WEBP PkgConfig::ARCHIVE Threads::Threads)
+                        JPEG::JPEG PNG::PNG PkgConfig::WEBP PkgConfig::ARCHIVE PkgConfig::UTF8PROC Threads::Threads)
   file(GLOB targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.cpp)
   foreach(source ${targets})
     get_filename_component(name ${source} NAME_WE)

@@ -39,3 +39,4 @@
 #include "fungi/search/knn.h"
 #include "fungi/store/export.h"
 #include "fungi/store/store.h"
+#include "fungi/token/tokenizer.h"
