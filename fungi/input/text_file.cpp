@@ -30,16 +30,14 @@ constexpr char kUnpack[] = "unpack it first";
 constexpr char kToJson[] = "write its rows as JSON lines (.jsonl) first";
 constexpr Format kFormats[] = {
     {"\x1f\x8b", "gzip", kUnpack},
-    {"BZh", "bzip2", kUnpack},
-    {"\xfd"
-     "7zXZ",
-     "xz", kUnpack},
+    {"BZh91AY&SY", "bzip2", kUnpack},
+    {"\xfd\x37zXZ", "xz", kUnpack},
     {"\x28\xb5\x2f\xfd", "Zstandard", kUnpack},
-    {"PK\x03\x04", "zip (or a spreadsheet)", "unpack it, or save the sheet as .csv"},
-    {"PAR1", "Parquet", kToJson},
-    {"ARROW1", "Arrow", kToJson},
-    {"SQLite format 3", "SQLite", kToJson},
-    {"\xd0\xcf\x11\xe0", "an old spreadsheet or document", "save the sheet as .csv"},
+    {"PK\x03\x04", "zip, or a spreadsheet", "unpack it, or save the sheet as .csv"},
+    {"PAR1\x15", "Parquet", kToJson},
+    {{"ARROW1\0\0", 8}, "Arrow", kToJson},
+    {{"SQLite format 3\0", 16}, "SQLite", kToJson},
+    {"\xd0\xcf\x11\xe0", "a spreadsheet or document", "save the sheet as .csv"},
     {"%PDF-", "PDF", "save its text as .txt"}};
 
 // Which of its bytes stand in no text.

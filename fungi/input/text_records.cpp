@@ -25,22 +25,31 @@ size_t walk(std::string_view bytes, char delimiter, std::vector<std::string>* ce
     cell.clear();
     begins = true;
   };
-  for (; at < bytes.size(); ++at) {
-    const char c = bytes[at];
-    if (open && c == '"' && bytes.substr(at + 1, 1) != "\"") {
-      open = false;
-      continue;
-    }
-    if (open && c == '"') ++at;  // the second of two stands for both
-    if (!open && (c == '\n' || c == '\r')) break;
-    if (!open && c == delimiter) {
-      end_cell();
-    } else if (c == '"' && begins) {
+  while (at < bytes.size()) {
+    if (begins && bytes[at] == '"') {
       open = true;
       begins = false;
+      ++at;
+    }
+    size_t end = open ? std::min(bytes.find('"', at), bytes.size()) : at;
+    while (!open && end < bytes.size() && bytes[end] != delimiter && bytes[end] != '\n' &&
+           bytes[end] != '\r')
+      ++end;
+    if (cells) cell.append(bytes, at, end - at);
+    begins = begins && end == at;
+    at = end;
+    if (at == bytes.size()) break;
+    if (open && bytes.substr(at + 1, 1) == "\"") {
+      if (cells) cell += '"';
+      at += 2;
+    } else if (open) {
+      open = false;
+      ++at;
+    } else if (bytes[at] == delimiter) {
+      end_cell();
+      ++at;
     } else {
-      begins = false;
-      if (cells) cell += c;
+      break;
     }
   }
   end_cell();
@@ -133,7 +142,7 @@ bool TextRecords::next() {
     record_line_ = line_;
     const std::string_view after = rest.substr(*length);
     const size_t end = after.starts_with("\r\n") ? 2 : after.empty() ? 0 : 1;
-    line_ += line_ends(rest.substr(0, *length + end));
+    line_ += (end > 0) + (dialect_.format == TextFormat::quoted ? line_ends(record_) : 0);
     at_ += *length + end;
     offset_ += *length + end;
     if (!is_blank()) return true;

@@ -34,31 +34,32 @@ unsigned escaped_unit(std::string_view line, size_t at) {
 }
 
 // JSON whose texts hold something else than characters, with a question mark in each such place:
-// bytes that are no UTF-8, and halves of the pairs of escapes that make one character. `what` is
-// the first of them.
+// bytes that are no UTF-8, control characters, and halves of the pairs of escapes that make one
+// character. `what` is the first of them.
 std::string mended(std::string_view line, std::string& what) {
   const auto is_half = [](unsigned unit, unsigned first) {
     return unit >= first && unit < first + 0x400;
   };
   std::string out;
+  bool quoted = false;
   for (size_t at = 0; at < line.size();) {
+    if (line[at] == '"') quoted = !quoted;
     const unsigned unit = escaped_unit(line, at);
     const bool high = is_half(unit, 0xD800), low = is_half(unit, 0xDC00);
     const bool pair = high && is_half(escaped_unit(line, at + 6), 0xDC00);
     const size_t length = pair               ? 12
                           : line[at] == '\\' ? std::min<size_t>(2, line.size() - at)
                                              : utf8_length(line.substr(at));
-    if ((high && !pair) || low || length == 0) {
-      if (what.empty())
-        what = length == 0
-                   ? describe_bad_byte(line, at)
-                   : fmt::format("expected characters, found half of one: {}", line.substr(at, 6));
-      out += '?';
-      at += length == 0 ? 1 : 6;
-    } else {
-      out += line.substr(at, length);
-      at += length;
-    }
+    const bool control = quoted && static_cast<unsigned char>(line[at]) < 0x20;
+    const bool half = (high && !pair) || low;
+    if (what.empty() && length == 0) what = describe_bad_byte(line, at);
+    if (what.empty() && control)
+      what = fmt::format("expected characters, found the control character {}", int(line[at]));
+    if (what.empty() && half)
+      what = fmt::format("expected characters, found half of one: {}", line.substr(at, 6));
+    const bool bad = length == 0 || control || half;
+    out += bad ? std::string_view("?") : line.substr(at, length);
+    at += half ? 6 : bad ? 1 : length;
   }
   return out;
 }

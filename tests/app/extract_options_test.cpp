@@ -67,6 +67,18 @@ TEST(ExtractOptions, CutPicturesMayBeTakenLater) {
   EXPECT_NE(without.err.find("allow_truncated"), std::string::npos) << without.err;
 }
 
+TEST(ExtractOptions, ColumnsAreThoseOfListsOfTexts) {
+  const test::TemporaryFolder folder;
+  copy_picture(folder / "data/a.jpg", "grey.jpg");
+  for (const char* option : {"--text-column", "--label-column", "--id-column"}) {
+    const Outcome o =
+        run_fungi(extract(folder / "data", folder / "s", option + std::string(" text --dry-run")));
+    EXPECT_EQ(o.status, 1);
+    EXPECT_NE(o.err.find("only lists of texts have columns"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("--label-column"), std::string::npos) << o.err;
+  }
+}
+
 TEST(ExtractOptions, SplitAndKindDecideWhatIsRead) {
   const test::TemporaryFolder folder;
   copy_picture(folder / "d/train/cat/1.jpg", "grey.jpg");

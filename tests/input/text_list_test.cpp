@@ -146,6 +146,15 @@ TEST(TextList, ABadTextIsASampleThatFails) {
   }
 }
 
+TEST(TextList, ControlCharactersInJsonFailAlone) {
+  const std::string content("{\"text\": \"a\tb\"}\n{\t\"text\": \"a\0b\"}\n{\t\"text\":\t\"c\"}",
+                            47);
+  EXPECT_EQ(rows_of_text("l.jsonl", content),
+            (TextRows{{"1", "", "! line 1: expected characters, found the control character 9"},
+                      {"2", "", "! line 2: expected characters, found the control character 0"},
+                      {"3", "", "c"}}));
+}
+
 TEST(TextList, NoCellIsLost) {
   EXPECT_ERROR("l.csv, line 3: expected 2 cells as in the first line, found 3",
                rows_of_text("l.csv", "text,label\na,b\nc,d,e\n"));
@@ -183,7 +192,7 @@ TEST(TextList, WhatIsNoListOfTextsIsRefused) {
     EXPECT_ERROR("found UTF-16 (save it as UTF-8: 'iconv -f UTF-16", rows_of_text("l.csv", wide));
   EXPECT_ERROR("found UTF-32", rows_of_text("l.csv", {"\xff\xfe\0\0a\0\0\0", 8}));
   EXPECT_ERROR("a binary file: gzip (unpack it first)", rows_of_text("l.csv", "\x1f\x8b\x08 abc"));
-  EXPECT_ERROR("a binary file: Parquet", rows_of_text("l.csv", "PAR1 abc"));
+  EXPECT_ERROR("a binary file: Parquet", rows_of_text("l.csv", "PAR1\x15 abc"));
   std::string noise;
   for (int i = 0; i < 999; ++i) noise += char(i * 7 % 256);
   EXPECT_ERROR("are control characters", rows_of_text("l.tsv", noise));
