@@ -216,7 +216,8 @@ SampleWords words_for(SampleKind samples) {
                                      : SampleWords{"images", "picture(s)"};
 }
 
-std::string text_key(std::string_view text) { return fmt::format("{:016x}", fnv1a64(text)); }
+std::string text_key(std::string_view text) { return sum_key(fnv1a64(text)); }
+std::string sum_key(uint64_t sum) { return fmt::format("{:016x}", sum); }
 
 bool is_tar_extension(std::string_view ext) {
   return one_of(ext, {"tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.lz4", "tar.z", "tgz",

@@ -32,7 +32,9 @@ struct SampleWords {
   const char *plural, *counted;  // "images" are expected, "3 picture(s)" are left out
 };
 SampleWords words_for(SampleKind samples);
-std::string text_key(std::string_view text);  // Dataset::key of it
+// Dataset::key of a text, and of its sum fnv1a64().
+std::string text_key(std::string_view text);
+std::string sum_key(uint64_t sum);
 bool is_tar_extension(std::string_view extension);
 bool is_hidden(const std::filesystem::path& file);
 

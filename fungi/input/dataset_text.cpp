@@ -37,10 +37,11 @@ class TextDataset final : public Dataset {
     const auto length = record_length(bytes, layout_.dialect, /*last=*/true);
     const TextRow row = row_again(std::string_view(bytes).substr(0, length.value_or(0)), i);
     if (fnv1a64(row.text) != sums_[i]) fail_changed();
-    if (!row.bad.empty()) fail(line_says(i, row.bad), id(i), "write it anew");
     return {row.text.begin(), row.text.end()};
   }
   Sample decode(size_t i, std::span<const uint8_t> bytes, const DecodeOptions&) const override {
+    if (const auto bad = bad_.find(i); bad != bad_.end())
+      fail(line_says(i, bad->second), id(i), "write it anew");
     Text text{std::string(bytes.begin(), bytes.end())};
     try {
       check(text, id(i));
@@ -51,7 +52,7 @@ class TextDataset final : public Dataset {
   }
   std::string key(size_t i) const override {
     id(i);
-    return fmt::format("{:016x}", sums_[i]);
+    return sum_key(sums_[i]);
   }
 
  private:
@@ -75,6 +76,7 @@ class TextDataset final : public Dataset {
     while (records.next()) {
       if (std::exchange(header, false)) continue;
       TextRow row = row_of(records.record(), layout_, records.place());
+      if (!row.bad.empty()) bad_.emplace(offsets_.size(), std::move(row.bad));
       offsets_.push_back(records.offset());
       sums_.push_back(fnv1a64(row.text));
       empty += row.text.empty();
@@ -132,7 +134,8 @@ class TextDataset final : public Dataset {
   TextLayout layout_;
   std::vector<uint64_t> offsets_;  // of each row, and of the end
   std::vector<uint64_t> sums_;
-  std::vector<uint64_t> lines_;  // where ids are not the lines
+  std::vector<uint64_t> lines_;                  // where ids are not the lines
+  std::unordered_map<size_t, std::string> bad_;  // rows without a text, and why
 };
 
 bool is_table(const fs::path& file) {

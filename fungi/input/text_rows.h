@@ -20,7 +20,7 @@ struct TextLayout {
 
 struct TextRow {
   std::string text, label, id;
-  std::string bad;  // why there is no text; then the row is a sample that fails
+  std::string bad;  // why there is no text; then it is the whole record, and a sample that fails
 };
 
 // What the name of a file and its first lines say. Error where they cannot be read as texts.

@@ -135,6 +135,8 @@ TEST(TextList, ABadTextIsASampleThatFails) {
                       {"5", "", "! line 5: expected a text as 'text', found number"},
                       {"6", "x", "! line 6: expected a text as 'text', found nothing"}}));
   const TemporaryFolder root;
+  const auto number = open_texts(root.write("l.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n"));
+  EXPECT_NO_THROW(number->read(1)) << "the file is readable";
   const auto data = open_texts(root.write("l.csv", "id,text\nq,\xe9\n"), {.id_column = "id"});
   try {
     data->decode(0, data->read(0));
