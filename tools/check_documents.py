@@ -47,6 +47,20 @@ def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
                 shutil.copy(file, target)
     for name in ("datasets", "checkpoints"):
         (place / name).mkdir()
+    prepare_texts(place, root / "tests/golden/backbone/bert")
+
+
+def prepare_texts(place: pathlib.Path, model: pathlib.Path) -> None:
+    (place / "sentence-model").mkdir()
+    for name in ("model.safetensors", "config.json"):
+        shutil.copy(model / name, place / "sentence-model")
+    words = "how do i locate my card where is it lost a new one who what when was born in".split()
+    (place / "sentence-model/vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "?"]))
+    (place / "questions").mkdir()
+    for split, count in (("train", 24), ("test", 8)):
+        lines = [f"{'card' if i % 2 else 'person'}\t{'where is my' if i % 2 else 'who was'} {words[i % len(words)]} {words[i % 7]} ?"
+                 for i in range(count)]
+        (place / "questions" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
 
 
 def run_commands(documents, root: pathlib.Path, binary: pathlib.Path) -> str:

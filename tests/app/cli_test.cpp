@@ -90,17 +90,19 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
     return std::visit([](const auto& v) { return fmt::format("{}", v); }, p.value);
   };
   std::vector<std::string> expected, found;
-  for (const std::string& name : objective_names()) {
-    const auto native = default_parameters(name, Preset::native);
+  const auto expect = [&](const std::string& name, SampleKind kind) {
+    const auto native = default_parameters(name, Preset::native, kind);
     for (size_t i = 0; i < native.size(); ++i) {
       std::string values = text(native[i]);
       for (const Preset preset : {Preset::paper, Preset::lib})
-        if (const std::string other = text(default_parameters(name, preset)[i]);
+        if (const std::string other = text(default_parameters(name, preset, kind)[i]);
             other != text(native[i]))
           values += fmt::format("; {} {}", to_string(preset), other);
       expected.push_back(fmt::format("| `{}` | `{}` | {} | ", name, native[i].name, values));
     }
-  }
+  };
+  for (const std::string& name : objective_names()) expect(name, SampleKind::image);
+  for (const char* name : {"dino", "simclr", "deepcluster"}) expect(name, SampleKind::text);
   std::ifstream document(FUNGI_GOLDEN_DIR "/../../docs/cli.md");
   for (std::string line; std::getline(document, line);)
     for (const std::string& name : objective_names())
