@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What image.cpp and the three decoders (jpeg.cpp, png.cpp, webp.cpp) say to each other; nobody
-// else includes it. Internal to this room.
+// What image.cpp and the decoders, a file or more for each format, say to each other; nobody else
+// includes it. Internal to this room.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,9 @@ struct Decoded {
 Decoded decode_jpeg(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_webp(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_bmp(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_gif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_tiff(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 
 // An image of that size, zero-filled; Error when a side is zero or the limit is exceeded.
 Image allocate(uint64_t width, uint64_t height, std::string_view name, const DecodeOptions&);
@@ -26,6 +29,13 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name, const Dec
 // Orientation (1..8) out of an EXIF block, with or without its "Exif\0\0" prefix; 1 when there is
 // none.
 int exif_orientation(std::span<const uint8_t> block);
+
+// A channel of so much white (255 - black) under a coloured ink: white - ink * white / 255, rounded
+// as Pillow does.
+inline uint8_t with_ink(unsigned ink, unsigned white) {
+  const unsigned product = ink * white + 128;
+  return uint8_t(white - ((product + (product >> 8)) >> 8));
+}
 
 // usable: allow_truncated is not set and could help, so the error names it.
 [[noreturn]] void fail_truncated(std::string_view format, std::string_view name,

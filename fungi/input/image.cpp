@@ -65,6 +65,14 @@ bool starts_with(std::span<const uint8_t> bytes, std::string_view magic, size_t 
          std::memcmp(bytes.data() + offset, magic.data(), magic.size()) == 0;
 }
 
+// Classic and BigTIFF; the number behind the order of bytes may stand in the other one.
+bool is_tiff(std::span<const uint8_t> bytes) {
+  using namespace std::string_view_literals;
+  for (const auto magic : {"II*\0"sv, "MM\0*"sv, "II\0*"sv, "MM*\0"sv, "II+\0"sv, "MM\0+"sv})
+    if (starts_with(bytes, magic)) return true;
+  return false;
+}
+
 // What a file that we do not read looks like, for the error message.
 std::string describe_unknown(std::span<const uint8_t> bytes) {
   using namespace std::string_view_literals;
@@ -134,6 +142,12 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
     decoded = codec::decode_png(bytes, name, options);
   else if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
     decoded = codec::decode_webp(bytes, name, options);
+  else if (starts_with(bytes, "BM"))
+    decoded = codec::decode_bmp(bytes, name, options);
+  else if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a"))
+    decoded = codec::decode_gif(bytes, name, options);
+  else if (is_tiff(bytes))
+    decoded = codec::decode_tiff(bytes, name, options);
   else
     fail(fmt::format("expected an image, found {}", describe_unknown(bytes)), std::string(name),
          fmt::format("{}; convert the file to one of them", codec::kSupported));
