@@ -22,6 +22,18 @@ Decoded decode_webp(std::span<const uint8_t> bytes, std::string_view name, const
 Decoded decode_bmp(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_gif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_tiff(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_avif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_heif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+extern const bool kHaveAvif, kHaveHeif;  // whether this build can; where not, the decoder says so
+
+bool starts_with(std::span<const uint8_t> bytes, std::string_view magic, size_t offset = 0);
+
+// What a container of the ISO (its first box is "ftyp") says it holds.
+enum class Brand { none, avif, heic };
+Brand brand_of(std::span<const uint8_t> bytes);
+
+// Says what the file is instead of a picture that can be read.
+[[noreturn]] void fail_unread(std::span<const uint8_t> bytes, std::string_view name);
 
 // An image of that size, zero-filled; Error when a side is zero or the limit is exceeded.
 Image allocate(uint64_t width, uint64_t height, std::string_view name, const DecodeOptions&);
@@ -42,5 +54,9 @@ inline uint8_t with_ink(unsigned ink, unsigned white) {
                                  std::string_view detail, bool usable = false);
 [[noreturn]] void fail_corrupt(std::string_view format, std::string_view name,
                                std::string_view detail);
+
+// The file may be in order, but has what nothing here reads.
+[[noreturn]] void fail_unknown(std::string_view format, std::string_view name,
+                               std::string_view feature);
 
 }  // namespace fungi::codec

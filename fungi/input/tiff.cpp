@@ -44,7 +44,7 @@ std::vector<Tile> lay_out(const Directory& directory, const Facts& facts, std::s
     offsets.erase(offsets.begin(), offsets.end() - 1);  // they would cover each other
   const uint64_t across = (facts.width + w - 1) / w, down = (facts.height + h - 1) / h;
   const uint64_t most = across * down * planes;
-  if (offsets.size() > most && (planes > 1 || offsets.size() > 2 * most))
+  if (offsets.size() > most && (planes > 1 || offsets.size() > 16 * most))
     fail_corrupt("TIFF", name,
                  "expected at most " + std::to_string(most) + " strips or tiles, found " +
                      std::to_string(offsets.size()));
@@ -73,8 +73,9 @@ void check_uncompressed(const Facts& facts, std::string_view name) {
       l.reversed && ((l.kind == Kind::palette && l.bits < 8) || (l.inverted && l.bits == 8));
   const bool noise = facts.planar && (l.bits != 8 || l.inverted || l.reversed || l.samples == 2 ||
                                       l.kind == Kind::premultiplied || l.kind == Kind::ycbcr);
-  if (unknown || noise)
-    fail_corrupt("TIFF", name, "uncompressed pixels of this kind are not known");
+  if (unknown) fail_unknown("TIFF", name, "uncompressed pixels whose bits are reversed");
+  if (noise)
+    fail_unknown("TIFF", name, "uncompressed planes of samples other than 8 bits, or of this kind");
 }
 
 void decode_uncompressed(Bytes file, std::string_view name, const Directory& directory,

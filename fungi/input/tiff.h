@@ -4,7 +4,7 @@
 // (tiff_compressed.cpp, through libtiff), and the rest (tiff.cpp). Internal to this room.
 #pragma once
 
-#include <array>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -55,7 +55,7 @@ class Directory {
 
  private:
   struct Entry {
-    uint16_t tag, type;
+    uint16_t type;
     Bytes data;
   };
   const Entry* find(uint16_t tag) const;
@@ -66,7 +66,7 @@ class Directory {
   std::string_view name_;
   bool big_ = false, long_offsets_ = false;  // BigTIFF
   uint64_t offset_ = 0;
-  std::vector<Entry> entries_;
+  std::map<uint16_t, Entry> entries_;
 };
 
 enum class Kind { grey, integer, real, palette, rgb, premultiplied, cmyk, ycbcr };

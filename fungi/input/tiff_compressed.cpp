@@ -85,6 +85,9 @@ class Reader {
     if (number32(TIFFTAG_IMAGEWIDTH) != facts_.width ||
         number32(TIFFTAG_IMAGELENGTH) != facts_.height)
       stop();
+    // Of a stream that is longer than its strip, libdeflate may leave the last bytes out.
+    if (facts_.compression == 8 || facts_.compression == 32946)
+      TIFFSetField(tiff_.get(), TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
   }
 
   uint16_t number16(uint32_t tag) {
@@ -114,7 +117,9 @@ class Reader {
  private:
   [[noreturn]] void stop() {
     fail_corrupt("TIFF", name_,
-                 stream_.error.empty() ? "its tags contradict each other" : stream_.error);
+                 stream_.error.empty()
+                     ? "its tags contradict each other, or its pixels end too early"
+                     : stream_.error);
   }
   Buffer buffer(uint64_t bytes) {
     if (bytes == 0 || bytes > INT_MAX - 1 || bytes > largest_) stop();
@@ -214,8 +219,7 @@ bool is_known(int64_t compression) {
 void decode_compressed(Bytes file, std::string_view name, const Directory& directory, Facts facts,
                        Image& image, const DecodeOptions& options) {
   if (!is_known(facts.compression))
-    fail_corrupt("TIFF", name,
-                 "its compression, " + std::to_string(facts.compression) + ", is not known");
+    fail_unknown("TIFF", name, "pixels of the compression " + std::to_string(facts.compression));
   // libtiff brings bits, and numbers of 16, to this processor's order.
   Layout& layout = facts.layout;
   if (layout.big_endian && (layout.bits == 32 || layout.is_signed))

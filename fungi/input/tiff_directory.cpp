@@ -61,14 +61,13 @@ void Directory::read_entries() {
       from = *place;
       if (from > file_.size() || file_.size() - from < size) return;
     }
-    entries_.push_back({uint16_t(*tag), uint16_t(*type), file_.subspan(from, size)});
+    entries_.emplace(uint16_t(*tag), Entry{uint16_t(*type), file_.subspan(from, size)});
   }
 }
 
 const Directory::Entry* Directory::find(uint16_t tag) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.tag == tag; });
-  return found == entries_.end() ? nullptr : &*found;
+  const auto found = entries_.find(tag);
+  return found == entries_.end() ? nullptr : &found->second;
 }
 
 Bytes Directory::bytes(uint16_t tag) const {

@@ -270,10 +270,10 @@ Facts read_facts(const Directory& directory, std::string_view name) {
   if (known == std::end(kKnown) || !one_format || !one_size) {
     std::string bits;
     for (const int64_t b : samples.bits) bits += (bits.empty() ? "" : ", ") + std::to_string(b);
-    fail_corrupt("TIFF", name,
-                 "pixels of this kind are not known (photometric interpretation " +
-                     std::to_string(facts.photometric) + ", bits " + bits + ", sample format " +
-                     std::to_string(formats[0]) + ")");
+    fail_unknown("TIFF", name,
+                 "pixels of the photometric interpretation " + std::to_string(facts.photometric) +
+                     (facts.photometric == 8 ? " (CIE L*a*b*)" : "") + " with samples of " + bits +
+                     " bits in the format " + std::to_string(formats[0]));
   }
   facts.bands = known->bands;
   facts.layout = {known->kind,       known->bits,
