@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi info [FOLDER]: what a store, an index or a PCA holds; without one, what this machine can do,
-// which kernels were chosen, and what was compiled in.
+// fungi info [FOLDER]: what a store, an index or a PCA holds; without one, what this machine can
+// do, which kernels were chosen, and what was compiled in.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
