@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi info [FOLDER]: what a store, an index or a PCA holds; without one, what this machine can do
-// and which kernels were chosen.
+// fungi info [FOLDER]: what a store, an index or a PCA holds; without one, what this machine can
+// do, which kernels were chosen, and what was compiled in.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +8,9 @@
 
 #include "app/cli.h"
 #include "app/words.h"
+#include "fungi/input/image.h"
 #include "fungi/retrieve/feature_index.h"
+#include "fungi/store/export.h"
 #include "fungi/store/store.h"
 
 namespace fungi::app {
@@ -35,6 +37,8 @@ int show_machine(bool json) {
                              {"isa", to_string(chosen)},
                              {"precision", to_string(precision)},
                              {"kernel", table},
+                             {"image_formats", image_formats()},
+                             {"hdf5", have_hdf5()},
                              {"avx512_bf16", c.avx512_bf16},
                              {"amx_refused", c.amx_refused}};
     print_json(out);
@@ -50,6 +54,8 @@ int show_machine(bool json) {
       human_bytes(double(c.l3_bytes)));
   fmt::print("supported  {}\nchosen     {} ({}); FUNGI_ISA forces another\n",
              fmt::join(supported, " "), table, to_string(precision));
+  fmt::print("pictures   {}\nexports    npz{}\n", fmt::join(image_formats(), ", "),
+             have_hdf5() ? ", hdf5" : "");
   if (c.amx_refused)
     fmt::print(
         "amx        the processor has it, the system does not grant it: Linux 5.16 or newer is "

@@ -10,6 +10,7 @@ find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebpdemux)
+pkg_check_modules(TIFF REQUIRED IMPORTED_TARGET libtiff-4>=4.5)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 set_property(TARGET PkgConfig::UTF8PROC PROPERTY INTERFACE_COMPILE_OPTIONS)  # of Windows, for every source of ours
@@ -26,7 +27,8 @@ target_compile_options(fungi PRIVATE -ffp-contract=off)
 target_compile_definitions(fungi PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 # An installed library leaves it to its user's machine where lapacke is (fungi-config.cmake.in).
 target_link_libraries(fungi PRIVATE fmt::fmt $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> JPEG::JPEG PNG::PNG ZLIB::ZLIB
-  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::ARCHIVE PkgConfig::UTF8PROC $<BUILD_INTERFACE:${LAPACKE_LIBRARY}> $<INSTALL_INTERFACE:fungi::lapacke>
+  PkgConfig::ZIP PkgConfig::WEBP PkgConfig::TIFF PkgConfig::ARCHIVE PkgConfig::UTF8PROC
+  $<BUILD_INTERFACE:${LAPACKE_LIBRARY}> $<INSTALL_INTERFACE:fungi::lapacke>
   LAPACK::LAPACK Threads::Threads)
 
 option(FUNGI_EMULATE_TILES "Compute AMX tiles by plain loops: every test as on a processor that has them (needs AVX512_BF16)" OFF)

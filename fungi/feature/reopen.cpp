@@ -272,7 +272,7 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
   std::vector<StoreFailure> found;
   Matrix<float> out = rows(QueryFiles(files, known), blocks, &found);
   for (StoreFailure& f : found) {
-    if (f.hint.empty()) f.hint = "give a whole JPEG, PNG or WebP file";
+    if (f.hint.empty()) f.hint = "give a whole picture of a format that this build reads";
     if (!failures) fail(f.reason, files[f.position].string(), f.hint);
     failures->push_back(std::move(f));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What image.cpp and the three decoders (jpeg.cpp, png.cpp, webp.cpp) say to each other; nobody
-// else includes it. Internal to this room.
+// What image.cpp and the decoders, a file or more for each format, say to each other; nobody else
+// includes it. Internal to this room.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,21 @@ struct Decoded {
 Decoded decode_jpeg(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_webp(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_bmp(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_gif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_tiff(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_avif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+Decoded decode_heif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+extern const bool kHaveAvif, kHaveHeif;  // whether this build can; where not, the decoder says so
+
+bool starts_with(std::span<const uint8_t> bytes, std::string_view magic, size_t offset = 0);
+
+// What a container of the ISO (its first box is "ftyp") says it holds.
+enum class Brand { none, avif, heic };
+Brand brand_of(std::span<const uint8_t> bytes);
+
+// Says what the file is instead of a picture that can be read.
+[[noreturn]] void fail_unread(std::span<const uint8_t> bytes, std::string_view name);
 
 // An image of that size, zero-filled; Error when a side is zero or the limit is exceeded.
 Image allocate(uint64_t width, uint64_t height, std::string_view name, const DecodeOptions&);
@@ -27,10 +42,21 @@ Image allocate(uint64_t width, uint64_t height, std::string_view name, const Dec
 // none.
 int exif_orientation(std::span<const uint8_t> block);
 
+// A channel of so much white (255 - black) under a coloured ink: white - ink * white / 255, rounded
+// as Pillow does.
+inline uint8_t with_ink(unsigned ink, unsigned white) {
+  const unsigned product = ink * white + 128;
+  return uint8_t(white - ((product + (product >> 8)) >> 8));
+}
+
 // usable: allow_truncated is not set and could help, so the error names it.
 [[noreturn]] void fail_truncated(std::string_view format, std::string_view name,
                                  std::string_view detail, bool usable = false);
 [[noreturn]] void fail_corrupt(std::string_view format, std::string_view name,
                                std::string_view detail);
+
+// The file may be in order, but has what nothing here reads.
+[[noreturn]] void fail_unknown(std::string_view format, std::string_view name,
+                               std::string_view feature);
 
 }  // namespace fungi::codec

@@ -85,7 +85,8 @@ std::string where_samples_are(const fs::path& folder, SampleKind samples) {
         if (const DatasetKind kind = kind_of_folder(inner); kind != DatasetKind::automatic)
           return fmt::format("give {}, which holds a data set of the kind {}",
                              inner.path().string(), to_string(kind));
-  return "give a folder that holds .jpg, .png or .webp files, or name the kind of data set";
+  return "give a folder that holds pictures (.jpg, .png, .webp, .tif, ...), or name the kind of "
+         "data set";
 }
 
 }  // namespace
@@ -203,8 +204,8 @@ std::string extension(const fs::path& file) {
 }
 
 bool is_image_extension(std::string_view ext) {
-  return one_of(ext, {"jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "gif", "tif", "tiff",
-                      "ppm", "pgm", "heic", "heif", "avif", "jxl", "jp2"});
+  return one_of(ext, {"jpg",  "jpeg", "jpe",  "jfif", "mpo", "png", "webp", "bmp", "gif", "tif",
+                      "tiff", "heic", "heif", "avif", "ppm", "pgm", "jxl",  "jp2", "tga", "qoi"});
 }
 
 bool is_sample_extension(SampleKind samples, std::string_view ext) {

@@ -17,8 +17,6 @@
 namespace fungi {
 namespace codec {
 
-constexpr const char* kSupported = "supported formats are JPEG, PNG and WebP";
-
 Image allocate(uint64_t width, uint64_t height, std::string_view name,
                const DecodeOptions& options) {
   if (width == 0 || height == 0)
@@ -46,6 +44,11 @@ void fail_corrupt(std::string_view format, std::string_view name, std::string_vi
        "check the file with another viewer; fetch or export it again");
 }
 
+void fail_unknown(std::string_view format, std::string_view name, std::string_view feature) {
+  fail(fmt::format("{} file cannot be decoded: {} are not supported", format, feature),
+       std::string(name), "convert the file to PNG or JPEG");
+}
+
 }  // namespace codec
 
 void check(const Image& image, const std::string& place) {
@@ -60,46 +63,12 @@ void check(const Image& image, const std::string& place) {
 
 namespace {
 
-bool starts_with(std::span<const uint8_t> bytes, std::string_view magic, size_t offset = 0) {
-  return bytes.size() >= offset + magic.size() &&
-         std::memcmp(bytes.data() + offset, magic.data(), magic.size()) == 0;
-}
-
-// What a file that we do not read looks like, for the error message.
-std::string describe_unknown(std::span<const uint8_t> bytes) {
+// Classic and BigTIFF; the number behind the order of bytes may stand in the other one.
+bool is_tiff(std::span<const uint8_t> bytes) {
   using namespace std::string_view_literals;
-  struct Magic {
-    std::string_view bytes;
-    size_t offset;
-    const char* format;
-  };
-  static constexpr Magic kMagics[] = {{"GIF8", 0, "GIF"},
-                                      {"BM", 0, "BMP"},
-                                      {"II*\0"sv, 0, "TIFF"},
-                                      {"MM\0*"sv, 0, "TIFF"},
-                                      {"ftypavif", 4, "AVIF"},
-                                      {"ftypheic", 4, "HEIC"},
-                                      {"ftypmif1", 4, "HEIF"},
-                                      {"\0\0\0\x0cJXL "sv, 0, "JPEG XL"},
-                                      {"\xff\x0a", 0, "JPEG XL"},
-                                      {"\0\0\0\x0cjP  "sv, 0, "JPEG 2000"},
-                                      {"P6", 0, "PPM"},
-                                      {"P5", 0, "PGM"},
-                                      {"8BPS", 0, "Photoshop"},
-                                      {"\0\0\x01\0"sv, 0, "ICO"},
-                                      {"%PDF", 0, "PDF"},
-                                      {"PK\x03\x04", 0, "a ZIP archive"},
-                                      {"\x1f\x8b", 0, "gzip data"},
-                                      {"<svg", 0, "SVG"},
-                                      {"<?xml", 0, "XML"},
-                                      {"<!DOCTYPE", 0, "an HTML page"},
-                                      {"<html", 0, "an HTML page"}};
-  for (const Magic& magic : kMagics)
-    if (starts_with(bytes, magic.bytes, magic.offset)) return magic.format;
-  std::string hex;
-  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 8); ++i)
-    hex += fmt::format("{}{:02x}", i ? " " : "", bytes[i]);
-  return fmt::format("unknown data beginning with {}", hex);
+  for (const auto magic : {"II*\0"sv, "MM\0*"sv, "II\0*"sv, "MM*\0"sv, "II+\0"sv, "MM\0+"sv})
+    if (codec::starts_with(bytes, magic)) return true;
+  return false;
 }
 
 // Moves every pixel to where EXIF orientation 2..8 wants it.
@@ -127,6 +96,7 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
   if (bytes.empty())
     fail("expected an image, found an empty file (0 bytes)", std::string(name),
          "remove the file or fetch it again");
+  using codec::starts_with;
   codec::Decoded decoded;
   if (starts_with(bytes, "\xff\xd8\xff"))
     decoded = codec::decode_jpeg(bytes, name, options);
@@ -134,11 +104,30 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
     decoded = codec::decode_png(bytes, name, options);
   else if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
     decoded = codec::decode_webp(bytes, name, options);
+  else if (starts_with(bytes, "BM"))
+    decoded = codec::decode_bmp(bytes, name, options);
+  else if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a"))
+    decoded = codec::decode_gif(bytes, name, options);
+  else if (is_tiff(bytes))
+    decoded = codec::decode_tiff(bytes, name, options);
+  else if (const auto brand = codec::brand_of(bytes); brand == codec::Brand::avif)
+    decoded = codec::decode_avif(bytes, name, options);
+  else if (brand == codec::Brand::heic)
+    decoded = codec::decode_heif(bytes, name, options);
   else
-    fail(fmt::format("expected an image, found {}", describe_unknown(bytes)), std::string(name),
-         fmt::format("{}; convert the file to one of them", codec::kSupported));
+    codec::fail_unread(bytes, name);
   if (decoded.orientation == 1) return std::move(decoded.image);
   return upright(decoded.image, decoded.orientation);
+}
+
+const std::vector<std::string>& image_formats() {
+  static const std::vector<std::string> formats = [] {
+    std::vector<std::string> names = {"JPEG", "PNG", "WebP", "TIFF", "BMP", "GIF"};
+    if (codec::kHaveAvif) names.push_back("AVIF");
+    if (codec::kHaveHeif) names.push_back("HEIC");
+    return names;
+  }();
+  return formats;
 }
 
 Image read_image(const std::filesystem::path& file, const DecodeOptions& options) {

@@ -27,17 +27,22 @@ void check(const Image& image, const std::string& place = "image");
 
 struct DecodeOptions {
   bool exif_orientation = false;  // turn the picture as its EXIF tag says; the references do not
-  bool allow_truncated = false;   // keep what a broken JPEG or PNG still holds; default: Error
+  bool allow_truncated = false;   // keep what a broken file still holds; default: Error
   // More pixels than this are refused before anything is allocated. The default is Pillow's: it
   // warns above 1 GiB / 4 / 3 pixels and refuses above twice that.
   size_t max_pixels = 178'956'970;
   bool operator==(const DecodeOptions&) const = default;
 };
 
-// Decodes a JPEG, PNG or WebP, told apart by their first bytes. Alpha is dropped, not blended;
-// 16-bit colour keeps its high byte; 16-bit grey is clipped at 255 (all three as Pillow does). Of
-// an animation the first frame is taken. `name` is used in errors only. Throws Error on anything
-// that is not a whole, supported image.
+// The formats that this build decodes. Every one has JPEG, PNG, WebP, TIFF, BMP and GIF; AVIF and
+// HEIC need libraries that may have been left out.
+const std::vector<std::string>& image_formats();
+
+// Decodes a picture, whose format is told by its first bytes. Alpha is dropped, not blended; 16-bit
+// colour keeps its high byte; 16-bit grey is clipped at 255 (all three as Pillow does). Of several
+// pictures (an animation, pages) the first is taken. TIFF and HEIC are turned as they say in any
+// case. `name` is used in errors only. Throws Error on anything that is not a whole, supported
+// image.
 Image decode_image(std::span<const uint8_t> bytes, std::string_view name,
                    const DecodeOptions& options = {});
 

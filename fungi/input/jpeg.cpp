@@ -174,14 +174,11 @@ void expand_grey(uint8_t* row, size_t width) {  // in place, from the right
 }
 
 // Files hold the complement of the ink (Adobe's convention, which Pillow assumes of every CMYK
-// JPEG). Pillow: channel = white - ink * white / 255, rounded, where white = 255 - black.
+// JPEG).
 void cmyk_to_rgb(const uint8_t* cmyk, uint8_t* rgb, size_t width) {
   for (size_t x = 0; x < width; ++x) {
     const unsigned white = cmyk[4 * x + 3];
-    for (size_t c = 0; c < 3; ++c) {
-      const unsigned product = (255u - cmyk[4 * x + c]) * white + 128;
-      rgb[3 * x + c] = uint8_t(white - ((product + (product >> 8)) >> 8));
-    }
+    for (size_t c = 0; c < 3; ++c) rgb[3 * x + c] = with_ink(255u - cmyk[4 * x + c], white);
   }
 }
 

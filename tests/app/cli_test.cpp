@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "fungi/checkpoint/npy.h"
+#include "fungi/input/image.h"
 #include "fungi/objective/factory.h"
+#include "fungi/store/export.h"
 #include "tests/support/command.h"
 #include "tests/support/idx.h"
 
@@ -59,6 +61,8 @@ TEST(CommandLine, WrongWordsAreRefusedWithASuggestion) {
 
 TEST(CommandLine, InfoSaysWhatIsChosen) {
   const auto info = nlohmann::json::parse(run_fungi("info --json").out);
+  EXPECT_EQ(info["image_formats"], nlohmann::json(image_formats()));
+  EXPECT_EQ(info["hdf5"], have_hdf5());
   for (const char* key : {"cpu", "physical_cores", "isa", "precision", "kernel", "supported"})
     EXPECT_TRUE(info.contains(key)) << key;
   const auto forced = nlohmann::json::parse(run_fungi("info --json", "FUNGI_ISA=generic").out);

