@@ -38,9 +38,11 @@ const Names& after_the_network() {
       // T5 writes its table of words several times
       "shared", "encoder.embed_tokens",
       // the state of training
-      "amp", "args", "config", "epoch", "fp16_scaler", "grad_scaler", "lr_scheduler", "opt",
-      "optimizer", "optimizer_state", "optimizer_state_dict", "optimizers", "optim",
-      "random_states", "rng_state", "cuda_rng_state", "torch_rng_state", "scaler", "scheduler"};
+      "amp", "args", "callbacks", "cfg", "config", "epoch", "fp16_scaler", "grad_scaler", "hparams",
+      "hyper_parameters", "loops", "lr_scheduler", "lr_schedulers", "message_hub",
+      "native_amp_scaling_state", "opt", "optimizer", "optimizer_state", "optimizer_state_dict",
+      "optimizer_states", "optimizers", "optim", "param_schedulers", "random_states", "rng_state",
+      "cuda_rng_state", "torch_rng_state", "scaler", "scheduler"};
   return names;
 }
 

@@ -58,6 +58,19 @@ TEST(LeftAside, AnUnknownTensorAnywhereIsRefusedByName) {
   }
 }
 
+// As Lightning and mmengine keep it, in records and in dicts.
+TEST(LeftAside, TheStateOfTrainingMayGo) {
+  TinyCheckpoint c = tiny_timm(17, 4, "state_dict.");
+  for (const char* tensor :
+       {"callbacks.ModelCheckpoint.best_model_score", "loops.fit_loop.state_dict.total",
+        "optimizer_states.0.state.0.exp_avg", "lr_schedulers.0.base", "cfg.weights.class",
+        "hyper_parameters.class_weights", "param_schedulers.0.x", "message_hub.log_scalars.loss"})
+    c.shapes[tensor] = {3};
+  EXPECT_EQ(c.refusal(), "");
+  c.shapes["options.prompt"] = {3};
+  EXPECT_TRUE(says(c.refusal(), "'options.prompt': nothing here uses")) << c.refusal();
+}
+
 TEST(LeftAside, WhatTheUserSaysIsWithoutEffectIsLeftAside) {
   TinyCheckpoint c = tiny_timm(17, 4, "net.");
   for (const char* tensor : {"net.neck.0.weight", "net.neck.0.bias", "net.blocks.0.gamma_3",
