@@ -76,11 +76,24 @@ bool is_known_angle(std::string_view name) {
   return false;
 }
 
-// Whether the name, or a folder that it lies in, is listed.
-bool listed(const Names& names, std::string_view name) {
+// Whether the folder holds a part of the network, or is one.
+bool holds_a_part(const std::set<std::string>& used, const std::string& folder) {
+  for (const char* end : {"", ".", "/"})
+    if (const auto first = used.lower_bound(folder + end); first != used.end())
+      if (*end ? first->starts_with(folder + end) : *first == folder) return true;
+  return false;
+}
+
+// Whether the rest of the name, or a folder that it lies in, is listed and no part of the network,
+// as the head of a tower is.
+bool listed(const Names& names, const std::set<std::string>& used, const std::string& name,
+            std::string_view rest) {
   for (size_t end = 0; end != std::string_view::npos;) {
-    end = name.find_first_of("./", end + 1);
-    if (names.contains(name.substr(0, end))) return true;
+    end = rest.find_first_of("./", end + 1);
+    const std::string_view after = end == std::string_view::npos ? "" : rest.substr(end);
+    if (names.contains(rest.substr(0, end)) &&
+        !holds_a_part(used, name.substr(0, name.size() - after.size())))
+      return true;
   }
   return false;
 }
@@ -93,13 +106,6 @@ std::string_view below_common_folder(std::string_view name, std::string_view pre
   return folder == std::string_view::npos ? name : name.substr(folder + 1);
 }
 
-// Whether the first folder of the name holds a part of the network.
-bool beside_a_part(const std::set<std::string>& used, std::string_view name) {
-  const std::string folder(name.substr(0, name.find_first_of("./") + 1));
-  const auto first = used.lower_bound(folder);
-  return !folder.empty() && first != used.end() && first->starts_with(folder);
-}
-
 bool may_be_left_aside(const NameReader& names, const Reading& reading,
                        const std::set<std::string>& used, const std::string& name) {
   const std::string folder = reading.prefix + names.tower();
@@ -107,9 +113,10 @@ bool may_be_left_aside(const NameReader& names, const Reading& reading,
   const std::string_view rest =
       inside ? std::string_view(name).substr(folder.size()) : below_common_folder(name, folder);
   if (inside && reading.architecture.rotary && is_known_angle(rest)) return true;
-  if (listed(after_the_network(), rest)) return true;
-  if (folder.empty() ? beside_a_part(used, name) : inside) return false;
-  return listed(beside_the_network(), rest) || names.of_another_network(name);
+  if (listed(after_the_network(), used, name, rest)) return true;
+  if (folder.empty() ? holds_a_part(used, name.substr(0, name.find_first_of("./"))) : inside)
+    return false;
+  return listed(beside_the_network(), used, name, rest) || names.of_another_network(name);
 }
 
 // Names an entry of the user's list: the whole name, or its start where it ends in a dot or a star;
