@@ -126,6 +126,42 @@ bool matches(std::string_view entry, std::string_view name) {
   return entry.ends_with('.') ? name.starts_with(entry) : name == entry;
 }
 
+// Names for the user's list that mean these tensors: those of a folder in which nothing is used by
+// its start.
+std::vector<std::string> entries_for(const std::set<std::string>& used,
+                                     const std::vector<std::string>& left) {
+  std::vector<std::string> entries;
+  for (const std::string& name : left) {
+    if (!entries.empty() && matches(entries.back(), name)) continue;
+    std::string entry = name;
+    for (size_t end = 0; entry == name && (end = name.find('.', end + 1)) != std::string::npos;) {
+      const std::string folder = name.substr(0, end);
+      const auto inside = std::count_if(left.begin(), left.end(), [&](const std::string& other) {
+        return other.starts_with(folder + '.');
+      });
+      if (inside > 1 && !holds_a_part(used, folder)) entry = folder + '.';
+    }
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+// What a user who knows that the tensors do not matter states; nothing where it would be a long
+// list, as of the blocks of another architecture.
+std::string way_out(const NameReader& names, const std::set<std::string>& used,
+                    const std::vector<std::string>& left) {
+  constexpr size_t kMost = 6;
+  std::vector<std::string> entries;
+  if (const auto already = names.stated("ignore")) entries.push_back(*already);
+  for (std::string& entry : entries_for(used, left)) {
+    if (entry.find(',') != std::string::npos || printable(entry) != entry) return "";
+    entries.push_back(std::move(entry));
+  }
+  if (entries.size() > kMost) return "";
+  return fmt::format("; if it does not depend on {}, state `stated_facts[ignore]={}`",
+                     left.size() == 1 ? "the tensor" : "them", fmt::join(entries, ","));
+}
+
 }  // namespace
 
 bool NameReader::ignored(const std::string& name) const {
@@ -147,31 +183,37 @@ void NameReader::check_ignored_exist() const {
            "a name alone is a whole one; with a dot or a star at its end it is the start of names");
 }
 
-void check_nothing_left(const NameReader& names, const Reading& reading) {
+void check_nothing_left(const NameReader& names, const Reading& reading, bool fits) {
   names.check_ignored_exist();
   std::set<std::string> used;
   for (const auto& [name, recipe] : reading.recipes)
     used.insert(recipe.parts.begin(), recipe.parts.end());
   const auto folders = block_folders(reading.recipes);
+  const auto in_block = [&](const std::string& name) {
+    return std::any_of(folders.begin(), folders.end(), [&](const auto& block) {
+      return !block.second.empty() && name.starts_with(block.second);
+    });
+  };
+  std::vector<std::string> left;
   for (const TensorInfo& t : names.checkpoint().tensors()) {
     if (names.ignored(t.name)) {
       if (!used.contains(t.name)) continue;
       fail("the network is computed with this tensor, so it cannot be left aside",
            tensor_place(names.checkpoint().path(), t.name), "correct `stated_facts[ignore]`");
     }
-    if (used.contains(t.name) || is_constant(t.name)) continue;
-    const bool in_block = std::any_of(folders.begin(), folders.end(), [&](const auto& block) {
-      return !block.second.empty() && t.name.starts_with(block.second);
-    });
-    if (in_block || !may_be_left_aside(names, reading, used, t.name))
-      fail(in_block ? "the tensor belongs to a block, but nothing here uses it"
-                    : "nothing here uses the tensor, and it is not known to be without effect",
-           tensor_place(names.checkpoint().path(), t.name),
-           fmt::format("this variant is not among those that `models` lists, and the embedding may "
-                       "be wrong; if it does not depend on the tensor, state "
-                       "`stated_facts[ignore]={}`",
-                       printable(t.name)));
+    if (!used.contains(t.name) && !is_constant(t.name) &&
+        (in_block(t.name) || !may_be_left_aside(names, reading, used, t.name)))
+      left.push_back(t.name);
   }
+  if (left.empty()) return;
+  const std::string more = left.size() == 1 ? "" : fmt::format(", nor {} more", left.size() - 1);
+  fail(in_block(left[0])
+           ? fmt::format("the tensor belongs to a block, but nothing here uses it{}", more)
+           : fmt::format("nothing here uses the tensor{}, and it is not known to be without effect",
+                         more),
+       tensor_place(names.checkpoint().path(), left[0]),
+       "this variant is not among those that `models` lists, and the embedding may be wrong" +
+           (fits ? way_out(names, used, left) : ""));
 }
 
 }  // namespace fungi
