@@ -206,7 +206,7 @@ void check_nothing_left(const NameReader& names, const Reading& reading, bool fi
       left.push_back(t.name);
   }
   if (left.empty()) return;
-  const std::string more = left.size() == 1 ? "" : fmt::format(", nor {} more", left.size() - 1);
+  const std::string more = left.size() == 1 ? "" : fmt::format(", nor {} others", left.size() - 1);
   fail(in_block(left[0])
            ? fmt::format("the tensor belongs to a block, but nothing here uses it{}", more)
            : fmt::format("nothing here uses the tensor{}, and it is not known to be without effect",
