@@ -150,6 +150,9 @@ void check_reading(const NameReader& names, const Reading& reading);
 // on the embedding: a norm, prompt or scale that would be left out. fits: without all of them the
 // file could be read, so that the user may say that they do not matter.
 void check_nothing_left(const NameReader& names, const Reading& reading, bool fits);
+// The starts of the names of a decoder that the type in config.json has, of those in the file. It
+// is left aside, and said so.
+std::vector<std::string> decoder_of(const NameReader& names);
 // What the tensors of each block have in common in the file, by canonical block:
 // "visual.transformer.resblocks.3."
 std::map<std::string, std::string> block_folders(const Recipes& recipes);

@@ -126,6 +126,19 @@ bool matches(std::string_view entry, std::string_view name) {
   return entry.ends_with('.') ? name.starts_with(entry) : name == entry;
 }
 
+// What follows the image encoder in models of these types, by the starts of names: depth and words
+// are made of what it gives.
+const std::map<std::string, std::vector<std::string>>& decoders() {
+  static const std::map<std::string, std::vector<std::string>> starts{
+      {"depth_anything", {"neck."}},
+      {"dpt", {"neck."}},
+      {"git",
+       {"git.embeddings.", "git.encoder.",
+        "git.img_temperal_embedding.",  // spelled so in the files
+        "git.visual_projection.", "output."}}};
+  return starts;
+}
+
 // Names for the user's list that mean these tensors: those of a folder in which nothing is used by
 // its start.
 std::vector<std::string> entries_for(const std::set<std::string>& used,
@@ -146,11 +159,24 @@ std::vector<std::string> entries_for(const std::set<std::string>& used,
   return entries;
 }
 
-// What a user who knows that the tensors do not matter states; nothing where it would be a long
-// list, as of the blocks of another architecture.
+// Whether the embedding depends on it for certain: on what lies in a layer that is run, on learned
+// angles, and on what pools.
+bool surely_matters(const NameReader& names, const std::set<std::string>& used,
+                    const std::string& name) {
+  const std::string_view rest = below_common_folder(name, names.full(names.tower()));
+  const std::string_view part = rest.substr(0, rest.find_first_of("./"));
+  return part == "rope" || part == "attn_pool" ||
+         holds_a_part(used, name.substr(0, name.size() - rest.size() + part.size()));
+}
+
+// What a user who knows that the tensors do not matter states; nothing where they do, or where it
+// would be a long list.
 std::string way_out(const NameReader& names, const std::set<std::string>& used,
                     const std::vector<std::string>& left) {
   constexpr size_t kMost = 6;
+  if (std::any_of(left.begin(), left.end(),
+                  [&](const std::string& name) { return surely_matters(names, used, name); }))
+    return "";
   std::vector<std::string> entries;
   if (const auto already = names.stated("ignore")) entries.push_back(*already);
   for (std::string& entry : entries_for(used, left)) {
@@ -183,6 +209,18 @@ void NameReader::check_ignored_exist() const {
            "a name alone is a whole one; with a dot or a star at its end it is the start of names");
 }
 
+std::vector<std::string> decoder_of(const NameReader& names) {
+  const auto known = decoders().find(names.config_whole_type().value_or(""));
+  if (known == decoders().end()) return {};
+  std::vector<std::string> there;
+  const auto& all = names.checkpoint().tensors();
+  for (const std::string& start : known->second)
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const TensorInfo& t) { return t.name.starts_with(start); }))
+      there.push_back(start);
+  return there;
+}
+
 void check_nothing_left(const NameReader& names, const Reading& reading, bool fits) {
   names.check_ignored_exist();
   std::set<std::string> used;
@@ -194,6 +232,11 @@ void check_nothing_left(const NameReader& names, const Reading& reading, bool fi
       return !block.second.empty() && name.starts_with(block.second);
     });
   };
+  const std::vector<std::string> decoder = decoder_of(names);
+  const auto decodes = [&](const std::string& name) {
+    return std::any_of(decoder.begin(), decoder.end(),
+                       [&](const std::string& start) { return name.starts_with(start); });
+  };
   std::vector<std::string> left;
   for (const TensorInfo& t : names.checkpoint().tensors()) {
     if (names.ignored(t.name)) {
@@ -201,7 +244,7 @@ void check_nothing_left(const NameReader& names, const Reading& reading, bool fi
       fail("the network is computed with this tensor, so it cannot be left aside",
            tensor_place(names.checkpoint().path(), t.name), "correct `stated_facts[ignore]`");
     }
-    if (!used.contains(t.name) && !is_constant(t.name) &&
+    if (!used.contains(t.name) && !is_constant(t.name) && !decodes(t.name) &&
         (in_block(t.name) || !may_be_left_aside(names, reading, used, t.name)))
       left.push_back(t.name);
   }

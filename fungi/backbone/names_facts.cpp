@@ -72,6 +72,12 @@ void apply_stated(const NameReader& names, Architecture& a) {
 
 // A size that has so many patches, not too far from a square; nothing else tells it.
 std::string state_rectangle(const Architecture& a, size_t positions) {
+  const size_t rows = positions + (a.position_on_prefix ? a.prefix_tokens - a.registers : 0);
+  if (a.dialect == "timm" && rows != positions && is_square(rows)) {
+    const auto side = size_t(std::lround(std::sqrt(double(rows))));
+    return fmt::format("if all {} positions are those of patches: `stated_facts[size]={}x{}`", rows,
+                       side * a.patch_h, side * a.patch_w);
+  }
   size_t low = size_t(std::sqrt(double(positions)));
   while (low > 1 && positions % low) --low;
   if (low == 0 || positions / low > 8 * low)
