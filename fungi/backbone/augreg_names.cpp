@@ -4,9 +4,19 @@
 #include <fmt/format.h>
 
 #include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
+
+// Heads are an axis of their own here: in another order the same numbers are another matrix.
+void check_heads(const NameReader& names, const Architecture& a, const std::string& tensor,
+                 size_t axis) {
+  if (const size_t found = names.dimension(tensor, axis); found != a.heads)
+    fail(fmt::format("expected {} heads along axis {}, found {}", a.heads, axis, found),
+         tensor_place(names.checkpoint().path(), names.full(tensor)),
+         "the file is damaged or of another architecture");
+}
 
 void read_augreg(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string layer = "Transformer/encoderblock_",
@@ -19,6 +29,15 @@ void read_augreg(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.depth = names.count_blocks(layer, attention + "query/kernel");
   a.heads = names.dimension(layer + "0" + attention + "query/kernel", 1);
   a.mlp_hidden = names.dimension(layer + "0/MlpBlock_3/Dense_0/kernel", 1);
+  for (size_t i = 0; i < a.depth; ++i)
+    for (const auto& [part, axis] : {std::pair("query/kernel", 1),
+                                     {"query/bias", 0},
+                                     {"key/kernel", 1},
+                                     {"key/bias", 0},
+                                     {"value/kernel", 1},
+                                     {"value/bias", 0},
+                                     {"out/kernel", 0}})
+      check_heads(names, a, fmt::format("{}{}{}{}", layer, i, attention, part), size_t(axis));
   const std::string positions = "Transformer/posembed_input/pos_embedding";
   a.position_resize = PositionResize::bilinear;
   set_grid(names, a, names.count(positions) / a.width - 1);

@@ -96,16 +96,17 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   if (!type) type = names.config_whole_type();
   const bool defaults = !type || type->starts_with("clip") || type->starts_with("chinese_clip") ||
                         type->starts_with("metaclip_2") || type->starts_with("git");
-  const auto require = [&](const char* key, const char* fact) {
+  const auto require = [&](const char* key, const char* fact, const char* value) {
     if (!defaults && !names.config_has(key) && !names.stated(fact))
       fail(fmt::format("config.json leaves out {}{}, whose value in a {} is not known here",
                        names.config_root().empty() ? "" : names.config_root().substr(1) + "/",
                        key + 1, printable(*type)),
-           names.checkpoint().path(), fmt::format("state it: `stated_facts[{}]`", fact));
+           names.checkpoint().path(),
+           fmt::format("state it: `stated_facts[{}]={}`, or whatever it is", fact, value));
   };
-  require("/num_attention_heads", "heads");
-  require("/hidden_act", "activation");
-  require("/layer_norm_eps", "norm_epsilon");
+  require("/num_attention_heads", "heads", "N");
+  require("/hidden_act", "activation", "gelu");
+  require("/layer_norm_eps", "norm_epsilon", "1e-5");
   set_heads(names, a, /*left_out=*/12);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));

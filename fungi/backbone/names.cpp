@@ -118,7 +118,7 @@ void require_stated_key(const std::string& key) {
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
 }
 
-Reading read_names(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
+Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_facts) {
   static const std::set<std::string> kin{"mae", "moco", "augreg"};  // what a vit may also be
   if (const auto family = stated_facts.find("family"); family != stated_facts.end()) {
     std::set<std::string> choices = kin;

@@ -147,14 +147,21 @@ void settle_facts(const NameReader& names, Architecture& a);
 void check_reading(const NameReader& names, const Reading& reading);
 
 // Error naming a tensor of the file that no recipe uses and that is not known to be without effect
-// on the embedding: a norm, prompt or scale that would be left out.
-void check_nothing_left(const NameReader& names, const Reading& reading);
+// on the embedding: a norm, prompt or scale that would be left out. fits: without all of them the
+// file could be read, so that the user may say that they do not matter.
+void check_nothing_left(const NameReader& names, const Reading& reading, bool fits);
+// The starts of the names of a decoder that the type in config.json has, of those in the file. It
+// is left aside, and said so.
+std::vector<std::string> decoder_of(const NameReader& names);
 // What the tensors of each block have in common in the file, by canonical block:
 // "visual.transformer.resblocks.3."
 std::map<std::string, std::string> block_folders(const Recipes& recipes);
 
 // For the user: which of several networks this is, and what nothing tells about it.
 std::vector<std::string> notes_on(const NameReader& names, const Architecture& a);
+
+// read_names() without a look at whether its suggestions help.
+Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
 
 [[noreturn]] void refuse_missing(const NameReader& names, const std::string& tensor);
 // For a file that no dialect knows: names the anchor that the nearest of them misses.

@@ -87,9 +87,15 @@ std::map<std::string, std::string> block_folders(const Recipes& recipes) {
 void check_reading(const NameReader& names, const Reading& reading) {
   check_parts(names, reading.recipes);
   check_blocks_alike(names, reading);
-  check_nothing_left(names, reading);
-  check_config(names, reading.architecture);
-  check_recipes(names.checkpoint(), reading);
+  std::optional<Error> other;
+  try {
+    check_config(names, reading.architecture);
+    check_recipes(names.checkpoint(), reading);
+  } catch (const Error& e) {
+    other = e;
+  }
+  check_nothing_left(names, reading, !other);
+  if (other) throw *other;
 }
 
 }  // namespace fungi

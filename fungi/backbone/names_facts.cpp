@@ -70,6 +70,37 @@ void apply_stated(const NameReader& names, Architecture& a) {
   if (!a.head) a.embedding_width = a.width;
 }
 
+// A size that has so many patches, not too far from a square; nothing else tells it.
+std::string state_rectangle(const Architecture& a, size_t positions) {
+  const size_t rows = positions + (a.position_on_prefix ? a.prefix_tokens - a.registers : 0);
+  if (a.dialect == "timm" && rows != positions && is_square(rows)) {
+    const auto side = size_t(std::lround(std::sqrt(double(rows))));
+    return fmt::format("if all {} positions are those of patches: `stated_facts[size]={}x{}`", rows,
+                       side * a.patch_h, side * a.patch_w);
+  }
+  size_t low = size_t(std::sqrt(double(positions)));
+  while (low > 1 && positions % low) --low;
+  if (low == 0 || positions / low > 8 * low)
+    return "this variant is not among those that `models` lists";
+  const size_t high = positions / low;
+  return fmt::format(
+      "state the input size that has so many patches of {}x{}, as `stated_facts[size]={}x{}` or "
+      "`stated_facts[size]={}x{}` do{}",
+      a.patch_h, a.patch_w, low * a.patch_h, high * a.patch_w, high * a.patch_h, low * a.patch_w,
+      a.channels == 3 ? "; `extract` runs squares alone" : "");
+}
+
+// The size that the table of positions was trained for, or near the wanted one.
+std::string state_size(const Architecture& a) {
+  const auto near = [](size_t wanted, size_t patch, size_t stored) {
+    const size_t own = std::max<size_t>(patch * stored, 1);
+    return patch && wanted / patch && wanted <= 4 * own ? wanted / patch * patch : own;
+  };
+  return fmt::format("choose another one: `stated_facts[size]={}x{}`",
+                     near(a.input_h, a.patch_h, a.stored_grid_h),
+                     near(a.input_w, a.patch_w, a.stored_grid_w));
+}
+
 void check(const NameReader& names, const Architecture& a) {
   const std::string& place = names.checkpoint().path();
   if (a.depth == 0 || a.width == 0 || a.heads == 0 || a.head_dim == 0 || a.mlp_hidden == 0)
@@ -85,15 +116,15 @@ void check(const NameReader& names, const Architecture& a) {
         a.input_h < a.patch_h || a.input_w < a.patch_w)
       fail(fmt::format("an input of {}x{} does not hold patches of {}x{}", a.input_h, a.input_w,
                        a.patch_h, a.patch_w),
-           place, "choose another `stated_facts[size]`");
+           place, state_size(a));
     if (a.input_h > most || a.input_w > most || a.tokens() > most)
       fail(fmt::format("an input of {}x{} is too large: at most {} patches of {}x{} can be run",
                        a.input_h, a.input_w, most, a.patch_h, a.patch_w),
-           place, "choose a smaller `stated_facts[size]`");
+           place, state_size(a));
     if (a.input == InputKind::image && (a.input_h % a.patch_h || a.input_w % a.patch_w))
       fail(fmt::format("the input size {}x{} is not a multiple of the patch {}x{}", a.input_h,
                        a.input_w, a.patch_h, a.patch_w),
-           place, "choose another `stated_facts[size]`");
+           place, state_size(a));
     if ((a.pooling == Pooling::first || a.pooling == Pooling::mean_prefix) &&
         a.prefix_tokens == a.registers)
       fail(fmt::format("the model has no class token to pool (no {})",
@@ -166,15 +197,20 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
               const std::string& token) {
   const auto grid = find_grid(names, a, positions);
   if (!grid) {
+    if (a.registers && positions > a.registers && find_grid(names, a, positions - a.registers))
+      fail(
+          fmt::format("{} positions, of which {} would be those of the registers: expected patches "
+                      "alone",
+                      positions, a.registers),
+          names.checkpoint().path(), "this variant is not among those that `models` lists");
     const bool one_more = !token.empty() && positions > 1 && find_grid(names, a, positions - 1);
     fail(fmt::format("{} patch positions do not form a square{}", positions,
                      one_more ? fmt::format(", but one less would: is the tensor {} missing?",
                                             printable(names.full(token)))
                               : ""),
          names.checkpoint().path(),
-         fmt::format(
-             "{}state the input size that has so many patches of {}x{}: `stated_facts[size]=HxW`",
-             one_more ? "get the whole file; or, where it is whole, " : "", a.patch_h, a.patch_w));
+         (one_more ? "get the whole file; or, where it is whole, " : "") +
+             state_rectangle(a, positions));
   }
   // Others show such a model the whole picture and leave out what is beyond the last patch.
   if (const auto size = config_input_size(names);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "fungi/backbone/names.h"
 #include "fungi/base/largest_side.h"
@@ -178,10 +179,13 @@ void follow_crop(const Processor& file, const StatedFacts& facts, size_t crop, A
   if (a.family != "dinov2" || a.dialect != "huggingface" || find(facts, "size") ||
       (a.input_h == crop && a.input_w == crop))
     return;
-  if (crop % a.patch_h || crop % a.patch_w)
+  const size_t side = std::lcm(a.patch_h, a.patch_w);
+  if (crop % side)
     fail(fmt::format("{}: a crop of {} is not a multiple of the patch {}x{}", file.file(), crop,
                      a.patch_h, a.patch_w),
-         file.place(), "state the input size: `stated_facts[size]=N`");
+         file.place(),
+         fmt::format("state the input size: `stated_facts[size]={}`",
+                     std::max(crop / side * side, side)));
   a.input_h = a.input_w = crop;
 }
 

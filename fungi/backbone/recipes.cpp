@@ -73,9 +73,7 @@ const Recipe& check_recipe(const Checkpoint& checkpoint, const Recipes& recipes,
       fail(fmt::format("the shape is {}, expected {}x{} for its share of {} ({}x{})",
                        info->shape_text(), recipe.slice ? recipe.first_row + rows : rows,
                        count / rows, t.name, t.rows, t.cols),
-           place,
-           "the file is of another architecture, or facts it does not hold are to be stated: "
-           "`stated_facts[heads]=N`, `stated_facts[size]=HxW`");
+           place, "the file is damaged or of another architecture");
     if (!is_float(info->type))
       fail(fmt::format("is of type {}; f32, f16, bf16 or f64 was expected", to_string(info->type)),
            place, "give a checkpoint with float weights");

@@ -157,15 +157,13 @@ bool PickleMachine::step() {
       extend(Kind::dict, pop_to_mark());
       break;
     case 0x8f:
-      push(add({}));
+      push_items(Kind::sequence, {});
       break;  // empty set
     case 0x90:
-      pop_to_mark();
-      top();
+      extend(Kind::sequence, pop_to_mark());
       break;  // add to a set
     case 0x91:
-      pop_to_mark();
-      push(add({}));
+      push_items(Kind::sequence, pop_to_mark());
       break;  // frozen set
     // globals and what is made of them
     case 'c': {

@@ -26,7 +26,7 @@ enum class GlobalRole : uint8_t {
   pass_through,      // returns its first argument; the others change no value
   storage_type,      // type in PickleGlobal::type
   element_type,
-  harmless,  // known containers beside the weights; kept as opaque values
+  harmless,  // known classes beside the weights; what such an object holds is kept as a dict
 };
 
 struct PickleGlobal {
@@ -63,8 +63,8 @@ struct PickleTensor {
 };
 
 struct PickleValue {
-  // object: an instance of a TorchScript class, otherwise like a dict. opaque: nothing that matters
-  // here.
+  // object: like a dict, an instance of a TorchScript class, or of a harmless one (`global`).
+  // opaque: nothing that matters here.
   enum class Kind : uint8_t {
     opaque,
     integer,
@@ -79,7 +79,7 @@ struct PickleValue {
   Kind kind = Kind::opaque;
   int64_t integer = 0;                   // integer; or index of the storage or tensor
   std::string_view text = {};            // text; digits or bytes of an integer beyond 64 bits
-  const PickleGlobal* global = nullptr;  // global
+  const PickleGlobal* global = nullptr;  // global; object: its class, if harmless
   std::vector<uint32_t> items = {};      // sequence; dict: key, value, key, value, ...
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the accepted globals mean: dicts, tensors over storages, and opaque leftovers. Nothing is
+// What the accepted globals mean: dicts, tensors over storages, and objects. Nothing is
 // executed; each case only rearranges values that were in the file.
 #include <fmt/format.h>
 
@@ -27,13 +27,16 @@ void PickleMachine::step_call() {
   push(call(function, items));
 }
 
-// NEWOBJ_EX: an object that matters takes no arguments by keyword.
+// NEWOBJ_EX.
 void PickleMachine::step_keyword_call() {
-  const PickleValue& keywords = pickle_[pop()];
-  const bool any = keywords.kind != Kind::dict || !keywords.items.empty();
+  const uint32_t keywords = pop();
+  const bool any = pickle_[keywords].kind != Kind::dict || !pickle_[keywords].items.empty();
   step_call();
-  if (any && pickle_[top()].kind != Kind::opaque)
+  if (!any) return;
+  const PickleValue& made = pickle_[top()];
+  if (made.kind != Kind::object || !made.global)
     broken("calls something with arguments by keyword");
+  if (may_hold(keywords)) put_item(top(), "keywords", keywords);
 }
 
 void PickleMachine::step_inst() {
@@ -51,16 +54,20 @@ void PickleMachine::step_obj() {
   push(call(function, items));
 }
 
-// BUILD: only TorchScript objects have a state that matters; that of an OrderedDict is its
-// bookkeeping. To torch a tensor's state is another storage and shape.
+// BUILD: a state in a dict is attributes by their names. To torch a tensor's state is another
+// storage and shape.
 void PickleMachine::step_build() {
-  const uint32_t state = pop();
-  PickleValue& target = pickle_.values[top()];
+  const uint32_t state = pop(), index = top();
+  PickleValue& target = pickle_.values[index];
   if (target.kind == Kind::tensor) broken("gives a tensor a state, which torch no longer writes");
-  if (target.kind != Kind::object) return;
-  if (pickle_[state].kind == Kind::sequence || pickle_[state].kind == Kind::tensor)
-    broken("gives a TorchScript object a state without names, in which weights may lie");
-  if (pickle_[state].kind != Kind::dict) return;
+  if ((target.kind != Kind::object && target.kind != Kind::dict) || !may_hold(state) ||
+      state == index)  // addict's dicts are their own state
+    return;
+  if (pickle_[state].kind != Kind::dict) {
+    if (target.kind == Kind::object && !target.global)
+      broken("gives a TorchScript object a state without names, in which weights may lie");
+    return put_item(index, "state", state);
+  }
   charge(pickle_[state].items.size());
   const std::vector<uint32_t> items = pickle_[state].items;
   target.items.insert(target.items.end(), items.begin(), items.end());
@@ -136,6 +143,29 @@ uint32_t PickleMachine::make_dict(const std::vector<uint32_t>& arguments) {
   return add(std::move(value));
 }
 
+// Whatever such an object is made of is kept: a dict or pairs are its items, as those of dicts of
+// classes of their own; its methods are not known.
+uint32_t PickleMachine::make_object(const PickleGlobal& of_class,
+                                    const std::vector<uint32_t>& arguments) {
+  PickleValue value{.kind = Kind::object};
+  value.global = &of_class;
+  const uint32_t made = add(std::move(value));
+  for (uint32_t argument : arguments) {
+    if (!may_hold(argument)) continue;
+    const auto& given = pickle_[argument];
+    const bool pair = given.kind == Kind::sequence && given.items.size() == 2 &&
+                      pickle_[given.items[0]].kind == Kind::text;
+    if (given.kind != Kind::dict && !pair) {
+      put_item(made, "", argument);
+      continue;
+    }
+    charge(given.items.size());
+    auto& items = pickle_.values[made].items;
+    items.insert(items.end(), given.items.begin(), given.items.end());
+  }
+  return made;
+}
+
 // What torch writes of a lazy view: that its values are the stored ones with the other sign, or
 // conjugated. That a key is there says so, whatever its value.
 void PickleMachine::read_metadata(uint32_t index, PickleTensor& tensor) const {
@@ -207,7 +237,7 @@ uint32_t PickleMachine::call(uint32_t function, const std::vector<uint32_t>& arg
       return call(arguments[0], items);
     }
     case GlobalRole::harmless:
-      return add({});
+      return make_object(global, arguments);
     case GlobalRole::storage_type:
     case GlobalRole::element_type:
       break;

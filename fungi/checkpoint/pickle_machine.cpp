@@ -104,14 +104,40 @@ void PickleMachine::push_tuple(size_t count) {
   push_items(Kind::sequence, std::move(items));
 }
 
-// APPEND, APPENDS, SETITEM, SETITEMS: what is added to an opaque container is dropped.
+// APPEND, APPENDS, SETITEM, SETITEMS, ADDITEMS.
 void PickleMachine::extend(Kind kind, const std::vector<uint32_t>& items) {
-  PickleValue& target = pickle_.values[top()];
+  const uint32_t index = top();
   if (kind == Kind::dict && items.size() % 2 != 0) broken("has a key without value");
-  if (target.kind == Kind::opaque) return;
-  if (target.kind != kind) broken("adds items to what holds none");
+  const bool harmless = pickle_[index].kind == Kind::object && pickle_[index].global;
+  if (harmless && kind == Kind::sequence) {  // a list of a class of its own
+    for (uint32_t item : items)
+      if (may_hold(item)) put_item(index, "", item);
+    return;
+  }
+  if (pickle_[index].kind != kind && !harmless) broken("adds items to what holds none");
+  PickleValue& target = pickle_.values[index];
   charge(items.size());
   target.items.insert(target.items.end(), items.begin(), items.end());
+}
+
+bool PickleMachine::may_hold(uint32_t index) const {
+  const Kind kind = pickle_[index].kind;
+  return kind == Kind::tensor || kind == Kind::dict || kind == Kind::object ||
+         kind == Kind::sequence;
+}
+
+// Without a key: the number of those before it.
+void PickleMachine::put_item(uint32_t container, std::string_view key, uint32_t value) {
+  PickleValue name{.kind = Kind::text};
+  name.text = key;
+  if (key.empty()) {
+    name.kind = Kind::integer;
+    name.integer = static_cast<int64_t>(pickle_[container].items.size() / 2);
+  }
+  const uint32_t at = add(std::move(name));
+  charge(2);
+  auto& items = pickle_.values[container].items;
+  items.insert(items.end(), {at, value});
 }
 
 void PickleMachine::put(uint64_t slot) {

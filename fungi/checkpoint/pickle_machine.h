@@ -54,6 +54,8 @@ class PickleMachine {
   void push_tuple(size_t count);
   void push_global(std::string_view module, std::string_view name);
   void extend(Kind kind, const std::vector<uint32_t>& items);
+  void put_item(uint32_t container, std::string_view key, uint32_t value);
+  bool may_hold(uint32_t index) const;  // whether tensors may lie in the value
 
   // opcodes; false after STOP
   bool step();
@@ -69,6 +71,7 @@ class PickleMachine {
   // calls of globals
   uint32_t call(uint32_t function, const std::vector<uint32_t>& arguments);
   uint32_t make_dict(const std::vector<uint32_t>& arguments);
+  uint32_t make_object(const PickleGlobal& of_class, const std::vector<uint32_t>& arguments);
   void read_metadata(uint32_t index, PickleTensor& tensor) const;
   uint32_t make_tensor(const PickleGlobal& function, const std::vector<uint32_t>& arguments);
   uint32_t argument(const std::vector<uint32_t>& arguments, size_t index, Kind kind) const;

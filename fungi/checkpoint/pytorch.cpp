@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "fungi/checkpoint/tensor_type.h"
 
@@ -26,6 +27,7 @@ constexpr const char* kSaveAlone =
 
 void PytorchSource::add_tensor(const Pickle& pickle, uint32_t value, const std::string& name,
                                const std::string& path) {
+  if (!seen_.insert({name, value}).second) return;  // an item that is an attribute, too
   const PickleTensor& tensor = pickle.tensors[static_cast<size_t>(pickle[value].integer)];
   if (!tensor.listed) {
     ++unlisted;
@@ -54,6 +56,7 @@ void PytorchSource::flatten(const Pickle& pickle, const std::string& path) {
   std::vector<Open> open{{pickle.root, 0, 0}};
   std::string name;
   size_t containers = 0, name_bytes = 0;
+  std::unordered_set<uint32_t> objects{pickle.root};
   while (!open.empty()) {
     Open& here = open.back();
     const PickleValue& container = pickle[here.value];
@@ -75,10 +78,14 @@ void PytorchSource::flatten(const Pickle& pickle, const std::string& path) {
         name += key.text.substr(0, kLongestName + 1);
       else if (key.kind == Kind::integer)
         name += std::to_string(key.integer);
+      else if (key.global)
+        name += key.global->name;
       else
-        continue;
+        name += fmt::format("?{}", here.next / 2);  // None, a tuple, ...
     }
     const Kind kind = pickle[value].kind;
+    // Such objects refer to each other in circles.
+    if (kind == Kind::object && pickle[value].global && !objects.insert(value).second) continue;
     if (kind == Kind::tensor) {
       name_bytes += name.size();
       add_tensor(pickle, value, name, path);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,9 @@ class PytorchSource : public Checkpoint::Source {
   void add_tensor(const Pickle& pickle, uint32_t value, const std::string& name,
                   const std::string& path);
 
-  std::vector<Named> named_;   // beside tensors
-  std::vector<size_t> users_;  // tensors per storage
+  std::vector<Named> named_;                         // beside tensors
+  std::set<std::pair<std::string, uint32_t>> seen_;  // names and values
+  std::vector<size_t> users_;                        // tensors per storage
 };
 
 }  // namespace fungi

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fungi/base/cpu.h"
 #include "fungi/objective/parameters.h"
 
 namespace fungi {
@@ -45,8 +46,27 @@ Head Head::draw(Form form, TorchRandom& random, size_t width, size_t inputs) {
   return Head(form, std::move(weight), std::move(bias));
 }
 
+namespace {
+
+// The weight and its two packed copies, and the rows that a loss has of every view. Estimated
+// before memory is taken: a width is a number that is easily mistyped.
+void check_memory(std::string_view objective, size_t width, size_t inputs) {
+  constexpr double kWeights = 3 * sizeof(float), kRows = 1536, kGigabyte = 1e9;
+  const double needed = double(width) * (kWeights * double(inputs) + kRows),
+               here = double(cpu().memory_bytes);
+  if (here > 0 && needed > here / 4)
+    fail(
+        fmt::format("width={} would take about {:.1f} GB: expected at most a quarter of the {:.1f} "
+                    "GB of this machine",
+                    width, needed / kGigabyte, here / kGigabyte),
+        std::string(objective), "choose a smaller width");
+}
+
+}  // namespace
+
 Head Head::random(Form form, uint64_t seed, std::string_view objective, std::string_view role,
                   size_t width, size_t inputs) {
+  check_memory(objective, width, inputs);
   const RandomStream stream(seed, fmt::format("head/{}/{}", objective, role));
   TorchRandom random(static_cast<uint32_t>(stream.bits(0)));
   return draw(form, random, width, inputs);

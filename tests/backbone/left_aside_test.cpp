@@ -58,6 +58,72 @@ TEST(LeftAside, AnUnknownTensorAnywhereIsRefusedByName) {
   }
 }
 
+// As Lightning and mmengine keep it, in records and in dicts.
+TEST(LeftAside, TheStateOfTrainingMayGo) {
+  TinyCheckpoint c = tiny_timm(17, 4, "state_dict.");
+  for (const char* tensor :
+       {"callbacks.ModelCheckpoint.best_model_score", "loops.fit_loop.state_dict.total",
+        "optimizer_states.0.state.0.exp_avg", "lr_schedulers.0.base", "cfg.weights.class",
+        "hyper_parameters.class_weights", "param_schedulers.0.x", "message_hub.log_scalars.loss"})
+    c.shapes[tensor] = {3};
+  EXPECT_EQ(c.refusal(), "");
+  c.shapes["options.prompt"] = {3};
+  EXPECT_TRUE(says(c.refusal(), "'options.prompt': nothing here uses")) << c.refusal();
+}
+
+// Where config.json says what the whole is, its decoder is known.
+TEST(LeftAside, TheDecoderOfAKnownTypeMayGo) {
+  TinyCheckpoint depth, words = tiny_huggingface_clip("git.image_encoder.vision_model.", kWidth);
+  for (const auto& [name, shape] : test::tiny_vit(3, false, 16, kWidth).shapes)
+    depth.shapes["dpt." + name] = shape;
+  for (const char* tensor : {"neck.convs.0.weight", "head.head.0.weight"})
+    depth.shapes[tensor] = {3};
+  for (const char* tensor : {"git.encoder.layer.0.output.dense.weight", "output.weight",
+                             "git.embeddings.word_embeddings.weight"})
+    words.shapes[tensor] = {3};
+  depth.config = {{"num_attention_heads", 2}};
+  words.config = {{"vision_config", {{"num_attention_heads", 2}, {"hidden_act", "gelu"}}}};
+  for (auto& [c, type, other] : {std::tuple(&depth, "dpt", "vit"), {&words, "git", "clip"}}) {
+    c->config["model_type"] = type;
+    EXPECT_EQ(c->refusal(), "");
+    const test::TemporaryFolder folder;
+    const auto notes = read_notes(Checkpoint::open(c->write(folder)));
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_TRUE(says(notes[0], "the decoder of model_type " + std::string(type))) << notes[0];
+    c->shapes["prompts"] = {3};
+    EXPECT_TRUE(says(c->refusal(), "'prompts': nothing here uses")) << c->refusal();
+    c->shapes.erase("prompts");
+    c->config["model_type"] = other;
+    EXPECT_TRUE(says(c->refusal(), "nothing here uses the tensor")) << c->refusal();
+  }
+}
+
+// The way out names all of them, or none where they are too many.
+TEST(LeftAside, OneWayOutOfSeveralTensors) {
+  TinyCheckpoint c = tiny_timm();
+  for (const char* tensor :
+       {"neck.0.weight", "neck.0.bias", "neck.1.weight", "prompts", "extra.a", "extra.b"})
+    c.shapes[tensor] = {3};
+  EXPECT_TRUE(says(c.refusal(), "nothing here uses the tensor, nor 5 others")) << c.refusal();
+  EXPECT_TRUE(says(c.refusal(), "`stated_facts[ignore]=extra.,neck.,prompts`")) << c.refusal();
+  EXPECT_TRUE(says(c.refusal({{"ignore", "prompts"}}), "=prompts,extra.,neck.`"));
+  EXPECT_EQ(c.refusal({{"ignore", "extra.,neck.,prompts"}}), "");
+  for (const char* inside : {"blocks.0.attn.scale", "patch_embed.backbone.0.weight", "norm.gamma",
+                             "rope.freqs", "attn_pool.q.weight"}) {
+    TinyCheckpoint one = tiny_timm();
+    one.shapes[inside] = {3};
+    EXPECT_TRUE(says(one.refusal(), inside)) << one.refusal();
+    EXPECT_FALSE(says(one.refusal(), "stated_facts[ignore]")) << "it matters: " << one.refusal();
+    EXPECT_EQ(one.refusal({{"ignore", inside}}), "") << "but the user may say otherwise";
+  }
+  TinyCheckpoint unfit = c;  // ignoring them would not help
+  unfit.shapes["blocks.1.mlp.fc1.weight"] = {8, 8};
+  EXPECT_TRUE(says(unfit.refusal(), "nor 5 others")) << unfit.refusal();
+  EXPECT_FALSE(says(unfit.refusal(), "stated_facts[ignore]")) << unfit.refusal();
+  for (int i = 0; i < 7; ++i) c.shapes["part" + std::to_string(i)] = {3};
+  EXPECT_FALSE(says(c.refusal(), "stated_facts[ignore]")) << c.refusal();
+}
+
 TEST(LeftAside, WhatTheUserSaysIsWithoutEffectIsLeftAside) {
   TinyCheckpoint c = tiny_timm(17, 4, "net.");
   for (const char* tensor : {"net.neck.0.weight", "net.neck.0.bias", "net.blocks.0.gamma_3",

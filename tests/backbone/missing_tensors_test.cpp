@@ -7,7 +7,7 @@
 
 #include "fungi/backbone/backbone.h"
 #include "fungi/backbone/recipes.h"
-#include "tests/support/golden.h"
+#include "tests/support/golden_family.h"
 #include "tests/support/print.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -60,13 +60,6 @@ bool names_it(const std::string& said, const std::string& name) {
   return false;
 }
 
-// Without these, a file is another one that exists: only hidden patches need a mask token, and
-// DINOv2 comes with and without registers.
-bool may_go(const std::string& folder, const std::string& tensor) {
-  return tensor.ends_with("mask_token") ||
-         (folder == "dinov2_registers" && tensor == "register_tokens");
-}
-
 class MissingTensors : public testing::TestWithParam<std::string> {};
 
 TEST_P(MissingTensors, AreNamed) {
@@ -83,7 +76,7 @@ TEST_P(MissingTensors, AreNamed) {
     TinyCheckpoint c = whole;
     c.shapes.erase(name);
     const std::string said = c.refusal(golden.facts);
-    const bool needed = used.count(name) && !may_go(GetParam(), name);
+    const bool needed = used.count(name) && !golden::may_go(GetParam(), name);
     EXPECT_TRUE(names_it(said, name) || (said.empty() && !needed)) << name << ": " << said;
   }
 }

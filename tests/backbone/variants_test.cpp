@@ -156,7 +156,9 @@ TEST(Variants, AMaskTokenOfTheDecoderIsLeftOut) {
 
 TEST(Variants, GridsThatAreNoSquare) {
   TinyCheckpoint wide = tiny_timm(25, 4);  // 4 x 6 and a class token, or 5 x 5 without one?
-  EXPECT_TRUE(says(wide.refusal(), "`stated_facts[size]=HxW`")) << wide.refusal();
+  const std::string said = tiny_timm(33, 4).refusal();
+  EXPECT_TRUE(says(said, "`stated_facts[size]=16x32`") && says(said, "runs squares alone")) << said;
+  EXPECT_TRUE(says(wide.refusal(), "`stated_facts[size]=20x20`")) << wide.refusal();
   const Architecture stated = wide.read({{"size", "16x24"}});
   EXPECT_EQ(stated.stored_grid_h, 4u);
   EXPECT_EQ(stated.stored_grid_w, 6u);

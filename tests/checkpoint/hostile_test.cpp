@@ -76,7 +76,8 @@ TEST_P(Hostile, ChangedAnywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Hostile,
-                         ::testing::Values("types.safetensors", "views.pth", "protocol1.pth",
+                         ::testing::Values("types.safetensors", "views.pth",
+                                           "containers_legacy.pth", "protocol1.pth",
                                            "protocol4_legacy.pth", "views_legacy.pth", "types.pth",
                                            "script.pt", "augreg_packed.npz"),
                          [](const auto& given) {

@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "fungi/base/cpu.h"
 #include "reference.h"
 #include "tests/support/errors.h"
 
@@ -392,6 +393,18 @@ TEST(Objective, ThreadsShareOneObjective) {
   for (auto& thread : threads) thread.join();
   for (const auto& out : g)
     EXPECT_EQ(std::memcmp(out.data(), g[0].data(), 12 * 16 * sizeof(float)), 0);
+}
+
+// Before memory is taken: the message is no consolation once the machine swaps.
+TEST(Factory, WidthsThatWouldFillTheMemoryAreRefused) {
+  ObjectiveContext large = context();
+  large.embedding_width = cpu().memory_bytes / 1000000;
+  for (const char* kind : {"kl", "dino", "simclr", "deepcluster", "ibot"}) {
+    const std::string text = kind + std::string(":width=1000000");
+    const std::string said = test::error_of([&] { make_objective(text, large); });
+    EXPECT_NE(said.find("width=1000000 would take about"), std::string::npos) << said;
+    EXPECT_TRUE(said.starts_with(kind)) << said;
+  }
 }
 
 }  // namespace
