@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <span>
 
 #include "fungi/base/error.h"
 #include "fungi/base/text.h"
@@ -70,10 +71,12 @@ class Chooser {
   }
   std::string found() const {
     const auto& first = sample_.keys.empty() ? sample_.rows.front() : sample_.keys;
+    constexpr size_t kShown = 20;
     std::string list;
-    for (const std::string& cell : first)
+    for (const std::string& cell : std::span(first).first(std::min(first.size(), kShown)))
       list += fmt::format("{}'{}'", list.empty() ? "" : ", ",
                           cell.size() > 40 ? cell.substr(0, 37) + "..." : cell);
+    if (first.size() > kShown) list += fmt::format(" and {} more", first.size() - kShown);
     return list;
   }
   std::string said(size_t column) const {

@@ -197,6 +197,14 @@ TEST(TextList, NoCellIsLost) {
   std::string many = "text\tlabel\n";
   for (int i = 0; i < 2000; ++i) many += "some text\tx\n";
   EXPECT_ERROR("l.tsv, line 2002: expected 2 cells", rows_of_text("l.tsv", many + "alone\n"));
+  for (const char separator : {',', '\t'})
+    EXPECT_ERROR("expected at most 10000 columns",
+                 rows_of_text(separator == ',' ? "l.csv" : "l.tsv", std::string(70000, separator)));
+  EXPECT_ERROR("'c20' and 5 more", [] {
+    std::string header = "c1";
+    for (int i = 2; i <= 25; ++i) header += ",c" + std::to_string(i);
+    rows_of_text("l.csv", header + "\n", {.text_column = "none of these"});
+  }());
   EXPECT_ERROR("l.csv, line 3: expected a double quote that ends a quoted cell",
                rows_of_text("l.csv", "text\nfine\n\"open\nfor ever\n"));
 }
