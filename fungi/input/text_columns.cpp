@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <span>
 
 #include "fungi/base/error.h"
 #include "fungi/base/text.h"
@@ -70,10 +71,12 @@ class Chooser {
   }
   std::string found() const {
     const auto& first = sample_.keys.empty() ? sample_.rows.front() : sample_.keys;
+    constexpr size_t kShown = 20;
     std::string list;
-    for (const std::string& cell : first)
+    for (const std::string& cell : std::span(first).first(std::min(first.size(), kShown)))
       list += fmt::format("{}'{}'", list.empty() ? "" : ", ",
                           cell.size() > 40 ? cell.substr(0, 37) + "..." : cell);
+    if (first.size() > kShown) list += fmt::format(" and {} more", first.size() - kShown);
     return list;
   }
   std::string said(size_t column) const {
@@ -116,15 +119,21 @@ class Chooser {
                "`text_column`, `label_column` and `id_column` are three different ones");
   }
 
-  // A header is a first row that has a stated name, or a known one for the text; or one of words
-  // that do not occur again, above rows that have texts. A class may be called "question": its
-  // name does occur again.
+  // A header is a first row that has a stated name, or a known one for the text where not all of
+  // its known names occur again below; or one of words that do not occur again, above rows that
+  // have texts. A class may be called "question": its name does occur again.
   bool has_header(const DatasetOptions& options) const {
     for (const std::string* stated :
          {&options.text_column, &options.label_column, &options.id_column})
       if (named(*stated) && !(plain(*stated) == kNone)) return true;
-    for (size_t c = 0; c < names_.size(); ++c)
-      if (std::ranges::count(kTextNames, names_[c]) && !recurs(c)) return true;
+    bool names_text = false, differs = false;
+    for (size_t c = 0; c < names_.size(); ++c) {
+      const bool of_text = std::ranges::count(kTextNames, names_[c]) > 0;
+      const bool of_label = std::ranges::count(kTextLabelNames, names_[c]) > 0;
+      names_text = names_text || of_text;
+      differs = differs || ((of_text || of_label) && !recurs(c));
+    }
+    if (names_text && differs) return true;
     constexpr size_t kRows = 3, kLongest = 30;
     if (names_.size() < 2 || sample_.rows.size() <= kRows) return false;
     for (size_t c = 0; c < names_.size(); ++c) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kPiece = uint64_t(1) << 20;
 constexpr uint64_t kLongest = uint64_t(1) << 26;
+constexpr size_t kMostCells = 10000;  // a line of nothing but separators must not take all memory
 
 // Goes through one record and returns where it ends. `cells`: gets them, if there. `open`: the
 // bytes end within quotes.
@@ -21,7 +22,7 @@ size_t walk(std::string_view bytes, char delimiter, std::vector<std::string>* ce
   open = false;
   size_t at = 0;
   const auto end_cell = [&] {
-    if (cells) cells->push_back(std::move(cell));
+    if (cells && cells->size() <= kMostCells) cells->push_back(std::move(cell));
     cell.clear();
     begins = true;
   };
@@ -104,7 +105,7 @@ std::vector<std::string> cells_of(std::string_view record, const Dialect& dialec
            "end the cell, or double the quotes inside it; in a file without quoting give it the "
            "name .tsv and separate columns by tabs");
   } else if (dialect.format == TextFormat::tabs) {
-    for (size_t begin = 0;;) {
+    for (size_t begin = 0; cells.size() <= kMostCells;) {
       const size_t end = std::min(record.find('\t', begin), record.size());
       cells.push_back(without_doubled_quotes(record.substr(begin, end - begin)));
       if (end == record.size()) break;
@@ -113,6 +114,9 @@ std::vector<std::string> cells_of(std::string_view record, const Dialect& dialec
   } else {
     cells.emplace_back(record);
   }
+  if (cells.size() > kMostCells)
+    fail(fmt::format("expected at most {} columns, found more", kMostCells), place,
+         "look whether it is a list of texts");
   return cells;
 }
 

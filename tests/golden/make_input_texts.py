@@ -48,6 +48,13 @@ def table(name, texts, *, header=("text", "label"), delimiter=",", mark=False, *
     return {"name": name, "content": content, "rows": found}
 
 
+def bare(name):
+    """A row in each line, a tab behind each label, and quotes wherever the text has some."""
+    content = "".join(f"{LABELS[i % 3]}\t{text}\n" for i, text in enumerate(TEXTS))
+    cells = [line.split("\t") for line in content.split("\n")[:-1]]
+    return {"name": name, "content": content, "rows": [[i + 1, text, label] for i, (label, text) in enumerate(cells)]}
+
+
 def written(name, content, delimiter):
     """Not what a writer writes, but what its reader reads."""
     return {"name": name, "content": content, "rows": rows_of(content, delimiter, True)}
@@ -80,8 +87,7 @@ def main():
              table("minimal.tsv", TEXTS, delimiter="\t", lineterminator="\n"),
              table("dos.tsv", TEXTS, delimiter="\t"),
              table("all.tsv", TABBED, delimiter="\t", quoting=csv.QUOTE_ALL),
-             table("bare.tsv", [t for t in TEXTS if not t.startswith('"')], delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None,
-                   lineterminator="\n"),
+             bare("bare.tsv"),
              written("odd.csv", ODD, ","),
              json_lines("ascii.jsonl"), json_lines("raw.ndjson", ensure_ascii=False),
              lines("plain.txt", "one\n two \n\nthree, \"four\"\r\nfive\rsix\n\t\n\tseven\n\u2028eight\u2028\nlabel\ttext")]

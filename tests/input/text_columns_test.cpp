@@ -21,9 +21,10 @@ const char* const kSpam =
 TEST(TextColumns, AHeaderIsKnownByItsNames) {
   EXPECT_EQ(rows_of_text("l.csv", "Index, TEXT ,Intent\n0,a b,x\n1,c d,y\n"),
             (TextRows{{"2", "x", "a b"}, {"3", "y", "c d"}}));
-  EXPECT_EQ(rows_of_text("l.csv", "label,text\nx,text\n"),
-            (TextRows{{"1", "label", "text"}, {"2", "x", "text"}}))
-      << "a name that occurs again below is a cell: the first row is one, too";
+  EXPECT_EQ(rows_of_text("l.csv", "text\nx\ntext\n").size(), 3u)
+      << "a name that occurs again below is a cell";
+  EXPECT_EQ(rows_of_text("l.csv", "label,text\nx,text\n"), (TextRows{{"2", "x", "text"}}))
+      << "of two names one does not";
   EXPECT_EQ(rows_of_text("l.tsv", "sentence\nfirst of all\n"),
             (TextRows{{"2", "", "first of all"}}));
   EXPECT_EQ(rows_of_text("l.csv", "title,content,label\nt,c,x\n"), (TextRows{{"2", "x", "c"}}));

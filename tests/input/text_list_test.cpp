@@ -2,10 +2,12 @@
 // Lists whose cells are texts: what Python's csv and json modules read, and what is refused.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
 #include "tests/input/pattern.h"
 #include "tests/input/text_rows.h"
+#include "tests/support/data.h"
 
 namespace fungi {
 namespace {
@@ -29,6 +31,33 @@ TEST(TextList, ReadsWhatPythonReads) {
     rows += expected.size();
   }
   EXPECT_GT(rows, 400u);
+}
+
+// Lines as they are usually published: a label, a tab, and a text with quotes wherever it has some.
+TEST(TextList, RealSetsAreReadToTheByte) {
+  const auto folder = test::data_folder() / "text";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << test::missing_data(folder);
+  size_t rows = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".tsv") continue;
+    SCOPED_TRACE(entry.path());
+    const auto data = open_texts(entry.path());
+    std::ifstream file(entry.path());
+    std::string line;
+    size_t i = 0, others = 0;
+    for (; std::getline(file, line); ++i) {
+      const std::string label = line.substr(0, line.find('\t'));
+      const int number = data->label(i);
+      others += data->id(i) != std::to_string(i + 1) ||
+                text_of(*data, i) != line.substr(label.size() + 1) ||
+                label != (data->class_names().empty() ? std::to_string(number)
+                                                      : data->class_names()[size_t(number)]);
+    }
+    EXPECT_EQ(i, data->size());
+    EXPECT_EQ(others, 0u);
+    rows += i;
+  }
+  EXPECT_GT(rows, 100000u);
 }
 
 // Pieces of a file are 1 MiB: rows, quotes and pairs of line ends lie across their borders.
@@ -168,6 +197,14 @@ TEST(TextList, NoCellIsLost) {
   std::string many = "text\tlabel\n";
   for (int i = 0; i < 2000; ++i) many += "some text\tx\n";
   EXPECT_ERROR("l.tsv, line 2002: expected 2 cells", rows_of_text("l.tsv", many + "alone\n"));
+  for (const char separator : {',', '\t'})
+    EXPECT_ERROR("expected at most 10000 columns",
+                 rows_of_text(separator == ',' ? "l.csv" : "l.tsv", std::string(70000, separator)));
+  EXPECT_ERROR("'c20' and 5 more", [] {
+    std::string header = "c1";
+    for (int i = 2; i <= 25; ++i) header += ",c" + std::to_string(i);
+    rows_of_text("l.csv", header + "\n", {.text_column = "none of these"});
+  }());
   EXPECT_ERROR("l.csv, line 3: expected a double quote that ends a quoted cell",
                rows_of_text("l.csv", "text\nfine\n\"open\nfor ever\n"));
 }
