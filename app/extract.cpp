@@ -30,24 +30,13 @@ std::vector<NamedMatrix> read_given(const std::string& file) {
   return given;
 }
 
-// What a user should know but need not act upon; in --json it is part of the result.
-struct Notes {
-  bool shown;
-  std::vector<std::string> list = {};
-
-  void add(const std::string& note) {
-    list.push_back(worded(note));
-    if (shown) say("note: {}\n", app::shown(list.back()));
-  }
-};
-
 void note_data(const Dataset& dataset, Notes& notes) {
   for (const auto& [extension, count] : dataset.ignored())
     notes.add(
         extension.empty()
             ? fmt::format("{} file(s) without extension are no images and were left out", count)
             : fmt::format("{} file(s) '.{}' are no images and were left out", count, extension));
-  for (const std::string& note : dataset.notes()) notes.add(note);
+  notes.add(dataset.notes());
 }
 
 void print_stages(const Stages& stages) {
@@ -85,7 +74,7 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
     }
   }
   const std::vector<std::string> early = extractor.notes();
-  for (const std::string& note : early) notes.add(note);
+  notes.add(early);
   {
     Progress progress("extract", a.quiet || a.json, &stop);
     const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
@@ -193,6 +182,7 @@ int run(ExtractArguments& a) {
   extractor.require_stated(writer);  // in a dry run, too
   Notes notes{.shown = !a.quiet && !a.json};
   note_data(*dataset, notes);
+  if (a.dry_run) notes.add(extractor.notes());
   if (a.dry_run) return dry_run(extractor, writer, *dataset, samples, notes, a);
 
   const Outcome o = compute(extractor, writer, *dataset, samples, notes, a);

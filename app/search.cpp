@@ -46,7 +46,7 @@ std::vector<Query> queries_of(const Arguments& a, const Database& database) {
 
 // The vectors of all pictures; one that cannot be used gets its error, and costs no other.
 Matrix<float> picture_vectors(const Database& database, const Arguments& a,
-                              std::vector<Query>& queries, Pool& pool) {
+                              std::vector<Query>& queries, Notes& notes, Pool& pool) {
   ReopenOptions options;
   options.model = a.model;
   if (!a.given.empty()) {
@@ -54,6 +54,7 @@ Matrix<float> picture_vectors(const Database& database, const Arguments& a,
     require_finite(options.projection_matrix, kProjectionTensor, a.given);
   }
   Reopened reopened = database.reopen(pool, std::move(options));
+  notes.add(reopened.backbone().notes());
   const std::vector<std::filesystem::path> files(a.images.begin(), a.images.end());
   std::vector<StoreFailure> failures;
   Matrix<float> vectors = database.reduction().apply(
@@ -69,9 +70,9 @@ struct Answers {
 
 // Answers the queries without an error, and says where.
 Answers search(const Database& database, const Arguments& a, std::vector<Query>& queries,
-               Pool& pool) {
+               Notes& notes, Pool& pool) {
   Matrix<float> vectors;
-  if (!a.images.empty()) vectors = picture_vectors(database, a, queries, pool);
+  if (!a.images.empty()) vectors = picture_vectors(database, a, queries, notes, pool);
   std::vector<size_t> images, rows;
   for (size_t q = 0; q < queries.size(); ++q) {
     if (!queries[q].error.empty()) continue;
@@ -93,7 +94,8 @@ int run(const Arguments& a) {
   const std::unique_ptr<Database> database = open_database(a.target, options, pool);
   database->check(a.search);  // before a model is loaded
   std::vector<Query> queries = queries_of(a, *database);
-  const Answers answers = search(*database, a, queries, pool);
+  Notes notes{.shown = !a.json};
+  const Answers answers = search(*database, a, queries, notes, pool);
   const char* value_name = database->metric() == Metric::euclidean ? "distance" : "similarity";
 
   store::Json list = store::Json::array();  // ids may hold bytes that are no UTF-8
@@ -135,7 +137,8 @@ int run(const Arguments& a) {
     const store::Json out{{"searched", store::to_json_string(a.target)},
                           {"features", database->reduction().features()},
                           {"metric", to_string(database->metric())},
-                          {"queries", list}};
+                          {"queries", list},
+                          {"notes", notes.list}};
     fmt::print("{}\n", store::dump(out, 2));
   }
   if (answered == 0) return kError;
