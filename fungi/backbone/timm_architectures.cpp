@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
@@ -28,6 +30,22 @@ std::string before_tag(const std::string& name) { return name.substr(0, name.fin
        names.checkpoint().path(), hint);
 }
 
+// The size of pictures, with which most names end: a model whose patches do not fill it leaves out
+// their edge. Where config.json tells the size, it is checked there.
+void check_size(const NameReader& names, const Architecture& a, const std::string& name) {
+  size_t size = 0;
+  const std::string last = name.substr(name.find_last_of('_') + 1);
+  std::from_chars(last.data(), last.data() + last.size(), size);
+  if (size % a.patch_h == 0 || names.stated("size") || names.config_has("/model_args/img_size") ||
+      names.config_has("/pretrained_cfg/input_size"))
+    return;
+  fail(fmt::format("{} leaves out the edge of its pictures of {} pixels, which is not known here",
+                   name, size),
+       names.checkpoint().path(),
+       fmt::format("to run it at another size: `stated_facts[size]={}`",
+                   size / a.patch_h * a.patch_h));
+}
+
 }  // namespace
 
 bool is_early_small(const Architecture& a) {
@@ -43,7 +61,9 @@ const TimmArchitecture* find_timm_architecture(const NameReader& names, const Ar
     if (lists(other_timm_architectures(), file) && !names.stated("family"))
       refuse(names, file, "if that is not what the file holds, rename it");
     const TimmArchitecture* known = find(file);
-    return known && known->width == a.width ? known : nullptr;
+    if (!known || known->width != a.width) return nullptr;
+    check_size(names, a, file);
+    return known;
   }
   const std::string name = before_tag(*told);
   const bool stated = names.stated("architecture").has_value();
@@ -61,6 +81,7 @@ const TimmArchitecture* find_timm_architecture(const NameReader& names, const Ar
          names.checkpoint().path(),
          "the architecture in config.json or in `stated_facts[architecture]` is another model's: "
          "correct it");
+  if (known) check_size(names, a, name);
   return known;
 }
 

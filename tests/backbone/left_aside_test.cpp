@@ -171,6 +171,18 @@ TEST(Notes, NameWhatIsAssumed) {
   EXPECT_EQ(note(words), "");
 }
 
+// DeiT-III's own names are those of timm's ViTs with rotary positions, too.
+TEST(Notes, PositionsOfDeiT3sOwnNamesMayBeRotary) {
+  TinyCheckpoint c = tiny_timm(16);
+  for (const std::string b : {"blocks.0.", "blocks.1."})
+    c.shapes[b + "gamma_1"] = c.shapes[b + "gamma_2"] = {kWidth};
+  EXPECT_EQ(c.read().family, "deit3");
+  EXPECT_TRUE(says(note(c), "that no positions are rotary")) << note(c);
+  EXPECT_FALSE(says(note(c, {{"family", "deit3"}}), "rotary"));
+  c.config = test::timm_config("deit3_small_patch16_224");
+  EXPECT_FALSE(says(note(c), "rotary")) << note(c);
+}
+
 // A name that is none of timm's tells nothing; what stands beside it does.
 TEST(Notes, AnUnknownArchitectureLeavesOpenWhatItDoesNotSay) {
   TinyCheckpoint c = tiny_timm();

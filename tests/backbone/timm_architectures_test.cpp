@@ -121,6 +121,16 @@ TEST(TimmArchitectures, NormsBehindTheLayersAreNotTakenForThoseBefore) {
   EXPECT_EQ(c.refusal({{"architecture", "test_vit2"}}), "");
 }
 
+TEST(TimmArchitectures, AModelThatLeavesOutTheEdgeOfItsPicturesIsRefused) {
+  TinyCheckpoint c = tiny_timm(17, 14);
+  c.config = narrow("vit_so400m_patch14_siglip_gap_384");
+  EXPECT_TRUE(says(c.refusal(), "leaves out the edge")) << c.refusal();
+  EXPECT_TRUE(says(c.refusal(), "`stated_facts[size]=378`")) << c.refusal();
+  EXPECT_EQ(c.refusal({{"size", "378"}}), "");
+  c.config = narrow("vit_so400m_patch14_siglip_gap_378");
+  EXPECT_EQ(c.refusal(), "");
+}
+
 // A file with a hole for its weights: only names and shapes are read.
 std::filesystem::path write_hole(const std::map<std::string, std::vector<size_t>>& shapes,
                                  const test::TemporaryFolder& folder) {
