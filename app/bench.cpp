@@ -139,6 +139,8 @@ int run(const Arguments& args) {
                                 RandomTensors(1), options, pool);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Notes notes{.shown = !args.json};
+  notes.add(backbone.notes());
   const Architecture& a = backbone.architecture();
   if (a.input == InputKind::token_ids)
     fail("text backbones have no fixed size to measure", args.model.model,
@@ -182,6 +184,7 @@ int run(const Arguments& args) {
                              {"precision", precision},
                              {"threads", pool.threads()},
                              {"batch", batch},
+                             {"notes", notes.list},
                              {"stages", stages}};
     print_json(out);
     return kOk;

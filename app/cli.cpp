@@ -306,6 +306,15 @@ std::string shown(std::string_view text, bool lines) {
   return clean;
 }
 
+void Notes::add(const std::string& note) {
+  list.push_back(worded(note));
+  if (shown) say("note: {}\n", app::shown(list.back()));
+}
+
+void Notes::add(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) add(note);
+}
+
 void print_json(const nlohmann::json& value) {
   fmt::print("{}\n", value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -130,6 +130,15 @@ void say(fmt::format_string<T...> format, T&&... values) {
   std::fflush(stderr);
 }
 
+// What a user should know but need not act upon; in --json it is part of the result.
+struct Notes {
+  bool shown;
+  std::vector<std::string> list = {};
+
+  void add(const std::string& note);
+  void add(const std::vector<std::string>& notes);
+};
+
 // A file name as a terminal may have it: control bytes are '?', line ends too unless allowed.
 std::string shown(std::string_view text, bool lines = false);
 

@@ -30,17 +30,6 @@ std::vector<NamedMatrix> read_given(const std::string& file) {
   return given;
 }
 
-// What a user should know but need not act upon; in --json it is part of the result.
-struct Notes {
-  bool shown;
-  std::vector<std::string> list = {};
-
-  void add(const std::string& note) {
-    list.push_back(worded(note));
-    if (shown) say("note: {}\n", app::shown(list.back()));
-  }
-};
-
 void note_data(const Dataset& dataset, Notes& notes) {
   const char* kind = to_string(dataset.samples());
   for (const auto& [extension, count] : dataset.ignored())
@@ -48,7 +37,7 @@ void note_data(const Dataset& dataset, Notes& notes) {
         extension.empty()
             ? fmt::format("{} file(s) without extension are no {}s and were left out", count, kind)
             : fmt::format("{} file(s) '.{}' are no {}s and were left out", count, extension, kind));
-  for (const std::string& note : dataset.notes()) notes.add(note);
+  notes.add(dataset.notes());
 }
 
 void print_stages(const Stages& stages) {
@@ -86,7 +75,7 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
     }
   }
   const std::vector<std::string> early = extractor.notes();
-  for (const std::string& note : early) notes.add(note);
+  notes.add(early);
   {
     Progress progress("extract", a.quiet || a.json, &stop);
     const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
@@ -195,6 +184,7 @@ int run(ExtractArguments& a) {
   extractor.require_stated(writer);  // in a dry run, too
   Notes notes{.shown = !a.quiet && !a.json};
   note_data(*dataset, notes);
+  if (a.dry_run) notes.add(extractor.notes());
   if (a.dry_run) return dry_run(extractor, writer, *dataset, samples, notes, a);
 
   const Outcome o = compute(extractor, writer, *dataset, samples, notes, a);

@@ -101,6 +101,8 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
             findings.notes.push_back(fmt::format("{} has width {} and patch {}, {} has {} and {}",
                                                  path.string(), found_one.width, found_one.patch_h,
                                                  facts.title, facts.width, facts.patch));
+          for (const std::string& note : backbone->notes())
+            findings.notes.push_back(fmt::format("{}: {}", key, worded(note)));
           for (const char* note : differences(*backbone))
             findings.notes.push_back(fmt::format("{}: {}", key, note));
         }

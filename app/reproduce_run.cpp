@@ -93,8 +93,9 @@ struct Job {
       };
       extract_to_store(extractor, *dataset, writer, run);
     }
-    for (const std::string& note : extractor.notes())
-      notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, worded(note)));
+    const std::vector<std::string> all = extractor.notes();
+    for (size_t i = backbone.notes().size(); i < all.size(); ++i)  // those are said once
+      notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, worded(all[i])));
     return Store::open(folder);
   }
 

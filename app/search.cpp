@@ -52,7 +52,7 @@ std::vector<Query> queries_of(const Arguments& a, const Database& database) {
 // The vectors of all pictures and texts; one that cannot be used gets its error, and costs no
 // other.
 Matrix<float> query_vectors(const Database& database, const Arguments& a,
-                            std::vector<Query>& queries, Pool& pool) {
+                            std::vector<Query>& queries, Notes& notes, Pool& pool) {
   ReopenOptions options;
   options.model = a.model;
   if (!a.given.empty()) {
@@ -60,6 +60,7 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a,
     require_finite(options.projection_matrix, kProjectionTensor, a.given);
   }
   Reopened reopened = database.reopen(pool, std::move(options));
+  notes.add(reopened.backbone().notes());
   const Reduction& reduction = database.reduction();
   Matrix<float> all(a.images.size() + a.texts.size(), reduction.input_width());
   const auto take = [&](const Matrix<float>& rows, size_t first,
@@ -88,9 +89,9 @@ struct Answers {
 
 // Answers the queries without an error, and says where.
 Answers search(const Database& database, const Arguments& a, std::vector<Query>& queries,
-               Pool& pool) {
+               Notes& notes, Pool& pool) {
   Matrix<float> vectors;
-  if (!a.images.empty() || !a.texts.empty()) vectors = query_vectors(database, a, queries, pool);
+  if (!a.images.empty() || !a.texts.empty()) vectors = query_vectors(database, a, queries, notes, pool);
   std::vector<size_t> computed, rows;
   for (size_t q = 0; q < queries.size(); ++q) {
     if (!queries[q].error.empty()) continue;
@@ -136,7 +137,8 @@ int run(const Arguments& a) {
   const std::unique_ptr<Database> database = open_database(a.target, options, pool);
   database->check(a.search);  // before a model is loaded
   std::vector<Query> queries = queries_of(a, *database);
-  const Answers answers = search(*database, a, queries, pool);
+  Notes notes{.shown = !a.json};
+  const Answers answers = search(*database, a, queries, notes, pool);
   const char* value_name = database->metric() == Metric::euclidean ? "distance" : "similarity";
 
   store::Json list = store::Json::array();  // ids may hold bytes that are no UTF-8
@@ -185,7 +187,8 @@ int run(const Arguments& a) {
     const store::Json out{{"searched", store::to_json_string(a.target)},
                           {"features", database->reduction().features()},
                           {"metric", to_string(database->metric())},
-                          {"queries", list}};
+                          {"queries", list},
+                          {"notes", notes.list}};
     fmt::print("{}\n", store::dump(out, 2));
   }
   if (answered == 0) return kError;

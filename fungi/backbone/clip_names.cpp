@@ -107,7 +107,7 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
   require("/num_attention_heads", "heads", "N");
   require("/hidden_act", "activation", "gelu");
   require("/layer_norm_eps", "norm_epsilon", "1e-5");
-  set_heads(names, a, /*left_out=*/12);
+  set_heads(names, a, names.has_config() ? 12 : 0);
   a.mlp_hidden = names.dimension(v + "encoder.layers.0.mlp.fc1.weight", 0);
   set_clip(names, a, names.dimension(v + "embeddings.position_embedding.weight", 0));
   a.position_resize = PositionResize::bicubic;

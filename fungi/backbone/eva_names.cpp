@@ -5,19 +5,20 @@
 
 #include <algorithm>
 
-#include "fungi/backbone/names.h"
+#include "fungi/backbone/timm_architectures.h"
 
 namespace fungi {
 namespace {
 
 void read_eva(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.family = "eva02-clip";
-  if (const auto kind = names.config_text("/architecture"); kind && !kind->starts_with("eva02"))
+  if (const auto kind = names.architecture(); kind && !kind->starts_with("eva02"))
     fail(fmt::format("config.json says {}, expected an eva02 model", *kind),
          names.checkpoint().path(), "others with these names are run in another way");
   a.width = names.dimension("blocks.0.attn.q_proj.weight", 1);
+  const TimmArchitecture* known = find_timm_architecture(names, a);
   a.depth = names.count_blocks("blocks.", ".attn.q_proj.weight");
-  set_heads(names, a);
+  set_heads(names, a, known ? known->heads : 0);
   a.mlp_hidden = names.dimension("blocks.0.mlp.fc1_g.weight", 0);
   a.gated_mlp = true, a.activation = kernel::Activation::silu;
   a.attention_norm = names.has_affine("blocks.0.attn.norm");

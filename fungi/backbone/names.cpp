@@ -111,8 +111,8 @@ std::span<const Dialect* const> dialects() {
 
 void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
-      "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling", "norm_epsilon",
-      "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
+      "architecture", "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling",
+      "norm_epsilon", "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
   if (!known.count(key))
     fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));

@@ -69,6 +69,8 @@ class NameReader {
   std::vector<std::string> config_keys(const char* pointer) const;  // of an object; else none
   std::string config_dump(const char* pointer) const;  // as it stands there, for messages
   std::string config_root() const { return root_; }    // "" or "/vision_config", ...
+  // timm's name of it, perhaps with a tag behind a dot: stated, or that in config.json.
+  std::optional<std::string> architecture() const;
   // The model_type at the top of config.json: that of the whole file.
   std::optional<std::string> config_whole_type() const;
 
@@ -120,9 +122,9 @@ struct Dialect {
 // A file that lies beside the weights, as an object; null when there is none.
 nlohmann::json json_beside(const Checkpoint& checkpoint, const char* name);
 
-// The number of heads: stated, that of config.json, or by the width. left_out: what a config.json
-// that is silent means, if it means anything (0: nothing).
-void set_heads(const NameReader& names, Architecture& a, size_t left_out = 0);
+// The number of heads: stated, that of config.json, or by the width. otherwise: what is known where
+// config.json is silent (0: nothing).
+void set_heads(const NameReader& names, Architecture& a, size_t otherwise = 0);
 // The grid of a position table of so many rows (without those of prefix tokens), and the input
 // size: the one stated, or that of the table. Before the preprocessing, which follows the size.
 // token: what may be missing when there is one row too many.

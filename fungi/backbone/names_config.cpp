@@ -92,6 +92,11 @@ std::optional<std::string> NameReader::config_text(const char* pointer) const {
   return value && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
 }
 
+std::optional<std::string> NameReader::architecture() const {
+  const auto name = stated("architecture");
+  return name ? name : config_text("/architecture");
+}
+
 std::optional<double> NameReader::config_number(const char* pointer) const {
   const nlohmann::json* value = config_value(pointer);
   if (!value || value->is_array()) return {};

@@ -147,7 +147,7 @@ void check(const NameReader& names, const Architecture& a) {
 
 }  // namespace
 
-void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
+void set_heads(const NameReader& names, Architecture& a, size_t otherwise) {
   if (const auto stated = names.stated("heads")) {
     a.heads = parse_size("heads", *stated);
     return;
@@ -157,12 +157,11 @@ void set_heads(const NameReader& names, Architecture& a, size_t left_out) {
       a.heads = *n;
       return;
     }
-  if (left_out && names.has_config()) {
-    a.heads = left_out;
+  if (otherwise) {
+    a.heads = otherwise;
     return;
   }
   a.heads_assumed = true;
-  if (names.config_text("/architecture") == "vit_base_patch16_gap_224") a.heads = 16;  // I-JEPA's
   for (const auto& [known, heads] :
        {std::pair<size_t, size_t>{1152, 16}, {1280, 16}, {1408, 16}, {1664, 16}})
     if (a.width == known) a.heads = heads;  // the huge and giant ViTs have wider heads than 64

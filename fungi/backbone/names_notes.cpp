@@ -4,16 +4,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "fungi/backbone/names.h"
+#include "fungi/backbone/timm_architectures.h"
 
 namespace fungi {
 namespace {
 
-// Whether a configuration of its own describes the network.
+// Whether the network's own configuration, or the name of its architecture, describes it.
 bool is_described(const NameReader& names, const Architecture& a) {
   if (a.dialect == "huggingface") return names.has_config();
-  return names.config_text("/architecture") ||
-         names.checkpoint().beside("open_clip_config.json") != "";
+  return names.checkpoint().beside("open_clip_config.json") != "" ||
+         find_timm_architecture(names, a);
 }
 
 // Facts in which families with these tensors differ, with the value that is taken for each.
@@ -23,11 +23,18 @@ std::vector<std::string> assumed_facts(const NameReader& names, const Architectu
     if (!names.stated(name)) facts.push_back(fmt::format("{}={}", name, value));
   };
   if (a.heads_assumed) add("heads", std::to_string(a.heads));
+  if (a.dialect == "timm" && names.has("blocks.0.gamma_1") && !names.stated("family") &&
+      !is_described(names, a))
+    facts.push_back("that no positions are rotary (as in DeiT-III, not in timm's rope_ape)");
   // Of the other families and dialects all known models have the same.
   const bool open = a.dialect == "huggingface" || (a.dialect == "timm" && a.family == "vit");
   if (!open || is_described(names, a)) return facts;
-  if (a.family != "clip") add("activation", to_string(a.activation));
-  if (a.input != InputKind::token_ids && !a.norm_after_pooling)
+  const auto told = [&](const char* key) {
+    return names.config_has(("/" + std::string(key)).c_str()) ||
+           names.config_has(("/model_args/" + std::string(key)).c_str());
+  };
+  if (a.family != "clip" && !told("act_layer")) add("activation", to_string(a.activation));
+  if (a.input != InputKind::token_ids && !a.norm_after_pooling && !told("global_pool"))
     add("pooling", to_string(a.pooling));
   add("norm_epsilon", fmt::format("{:g}", a.norm_epsilon));
   return facts;
@@ -47,11 +54,19 @@ std::vector<std::string> notes_on(const NameReader& names, const Architecture& a
         "the checkpoint holds several networks; that under '{}' is used, not '{}': state "
         "`stated_facts[part]` or `stated_facts[prefix]` for another",
         names.full(""), fmt::join(names.other_networks(), "', '")));
-  if (const auto facts = assumed_facts(names, a); !facts.empty())
+  std::vector<std::string> facts = assumed_facts(names, a);
+  const std::string processor = "preprocessor_config.json";
+  std::string file = "config.json", stated = "what is otherwise";
+  if (a.input == InputKind::image && a.preprocess.assumed) {
+    if (a.dialect == "huggingface") file = facts.empty() ? processor : file + " and " + processor;
+    facts.push_back(fmt::format("its evaluation transform ({})", a.preprocess.source));
+    stated += " (of the transform mean, std, resize and interpolation)";
+  }
+  if (!facts.empty())
     notes.push_back(fmt::format(
-        "nothing in the checkpoint or beside it tells {}, which {} assumed: keep its config.json "
-        "beside it, or state what is otherwise with `stated_facts`",
-        fmt::join(facts, ", "), facts.size() == 1 ? "is" : "are"));
+        "nothing in the checkpoint or beside it tells {}: {} assumed. Keep its {} beside it, or "
+        "state {} with `stated_facts`",
+        fmt::join(facts, ", "), facts.size() == 1 ? "that is" : "these are", file, stated));
   return notes;
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "fungi/backbone/names.h"
+#include "fungi/backbone/timm_architectures.h"
 #include "fungi/base/text.h"
 #include "fungi/checkpoint/tensor_type.h"
 
@@ -17,14 +17,14 @@ namespace {
 class Origin {
  public:
   explicit Origin(const NameReader& names) {
-    text_ = names.config_text("/architecture").value_or("") + "." +
+    text_ = names.architecture().value_or("") + "." +
             names.config_text("/pretrained_cfg/tag").value_or("");
     if (text_ == ".") text_ = std::filesystem::path(names.checkpoint().path()).filename().string();
     if (names.full("").find("base_encoder.") != std::string::npos) text_ += ".moco";
     if (names.full("").find("teacher.backbone.") != std::string::npos) text_ += ".dino";
     if (const auto family = names.stated("family")) text_ = *family, stated_ = true;
     text_ = lower(text_);
-    named_ = names.config_text("/architecture").has_value();
+    named_ = names.architecture().has_value();
   }
   // As a whole word: "dino" is none of "dinosaur".
   bool mentions(std::string_view word) const {
@@ -55,7 +55,7 @@ class Origin {
 
  private:
   std::string text_;
-  bool named_ = false;   // by timm's config.json
+  bool named_ = false;   // by timm's config.json, or by the user
   bool stated_ = false;  // by the user
 };
 
@@ -114,11 +114,23 @@ bool has_fixed_positions(const NameReader& names, size_t width) {
 // called after training, its positions are fixed; of others of this width they are not, but for
 // MAE's kind.
 void set_moco_heads(const NameReader& names, const Origin& origin, Architecture& a) {
-  if (!a.heads_assumed || a.width != 384 || names.config_text("/architecture")) return;
+  if (!a.heads_assumed || a.width != 384 || names.architecture()) return;
   const bool mae = origin.mentions("mae") || names.has("decoder_embed.weight");
   if (origin.mentions("moco") || origin.mentions("mocov3") ||
       (!mae && has_fixed_positions(names, a.width)))
     a.heads = 12;
+}
+
+// Its published weights were trained with attention scaled by 1/sqrt(768) in place of 1/sqrt(96),
+// and nothing tells them from others.
+void set_early_small(const NameReader& names, Architecture& a) {
+  if (!names.stated("heads"))
+    fail(
+        "the vit_small of timm before 0.5, whose published weights scale attention in a way that "
+        "is not known here",
+        names.checkpoint().path(),
+        "if it was trained from the start, without them: `stated_facts[heads]=8`");
+  a.norm_epsilon = 1e-5f;
 }
 
 // What SSAST leaves beside the network in its pre-trained files.
@@ -189,10 +201,12 @@ void set_tokens(const NameReader& names, const Origin& origin, Architecture& a) 
            names.has("cls_token") ? "dist_token" : "cls_token");
 }
 
-void set_family(const NameReader& names, const Origin& origin, Architecture& a) {
+void set_family(const NameReader& names, const Origin& origin, const TimmArchitecture* known,
+                Architecture& a) {
   if (a.family == "ast") return;
+  if (known) a.activation = known->activation, a.norm_epsilon = known->norm_epsilon;
   // The same tensors, run differently; of a file's own name only what hardly means anything else.
-  const bool named = names.config_text("/architecture").has_value();
+  const bool named = names.architecture().has_value();
   for (const char* word : {"rpn", "rope", "parallel"})
     if (origin.mentions(word) && (named || std::string_view(word) != "parallel"))
       fail(fmt::format("'{}' in the name of the model or file: that is run in another way than a "
@@ -201,11 +215,19 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
            names.checkpoint().path(),
            named ? "`models` lists what can be run"
                  : "a plain ViT? Rename the file, or state `stated_facts[family]=vit`");
-  if (origin.mentions("siglip") && !names.stated("activation") && !config_activation(names))
+  if (origin.mentions("siglip") && !known && !names.stated("activation") &&
+      !config_activation(names))
     fail("SigLIP's towers have two activations, which nothing tells apart",
          names.checkpoint().path(),
          "state it: `stated_facts[activation]=gelu` (SigLIP) or "
          "`stated_facts[activation]=gelu_tanh` (SigLIP 2)");
+  if (!a.qkv_bias && !names.has("cls_token") && !known && !named && !names.stated("family"))
+    fail(
+        "a ViT without a class token and without biases of queries, keys and values: timm has one "
+        "with norms after its layers, which tensors do not tell from others",
+        names.checkpoint().path(),
+        "state its name, `stated_facts[architecture]`, or `stated_facts[family]=vit` if its norms "
+        "come before the layers");
   if (origin.mentions("giantopt") && a.heads_assumed)
     fail("this giant has wider heads than its width tells", names.checkpoint().path(),
          "state their number: `stated_facts[heads]=16`");
@@ -218,7 +240,7 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
   if (a.gated_mlp) {  // timm has several, which tensors do not tell apart
     if (!config_activation(names)) a.activation = kernel::Activation::silu;
     if (!names.has("blocks.0.mlp.w12.weight") && !origin.mentions("dinov2") &&
-        !names.stated("activation"))
+        !(known && known->activation == kernel::Activation::silu) && !names.stated("activation"))
       fail("a gated MLP in timm's names does not tell its activation", names.checkpoint().path(),
            "state it: `stated_facts[activation]=silu` (SwiGLU, as in DINOv2's giant), gate rows "
            "first");
@@ -226,9 +248,9 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
   if (a.norm_pre) {
     a.family = "clip";
     // timm's CLIPs have torch's epsilon; another ViT with this norm keeps that of ViTs.
-    const std::string architecture = names.config_text("/architecture").value_or("clip");
-    if (architecture.find("clip") != std::string::npos) a.norm_epsilon = 1e-5f;
-    if (!quick && !names.stated("activation") && !names.config_text("/architecture"))
+    const std::string architecture = names.architecture().value_or("clip");
+    if (!known && architecture.find("clip") != std::string::npos) a.norm_epsilon = 1e-5f;
+    if (!known && !quick && !names.stated("activation") && !names.architecture())
       fail("a CLIP tower in timm's names does not tell its activation", names.checkpoint().path(),
            "state it: `stated_facts[activation]=quick_gelu` (OpenAI's weights) or "
            "`stated_facts[activation]=gelu`");
@@ -242,18 +264,17 @@ void set_family(const NameReader& names, const Origin& origin, Architecture& a) 
     a.family = "deit3";
   } else if (names.has("dist_token")) {
     a.family = "deit-distilled";
-  } else if (origin.mentions("dino") &&
-             (names.stated("family") || !names.config_text("/architecture"))) {
+  } else if (origin.mentions("dino") && (names.stated("family") || !names.architecture())) {
     a.family = "dino";
     a.position_resize = PositionResize::bicubic_offset;
   }
 }
 
-void set_pooling(const NameReader& names, Architecture& a) {
+void set_pooling(const NameReader& names, const TimmArchitecture* known, Architecture& a) {
   a.norm_after_pooling = names.has_affine("fc_norm");
   std::string pool = names.config_text("/model_args/global_pool")
                          .value_or(names.config_text("/global_pool").value_or(""));
-  if (pool.empty()) pool = a.norm_after_pooling ? "avg" : "token";
+  if (pool.empty()) pool = a.norm_after_pooling || (known && known->mean) ? "avg" : "token";
   if (names.stated("pooling")) return;  // settle_facts() has the last word
   if (pool == "avg" && !names.config_flag("/model_args/pool_include_prefix").value_or(false))
     a.pooling = Pooling::mean_patches;
@@ -265,7 +286,7 @@ void set_pooling(const NameReader& names, Architecture& a) {
 
 // The head of a tower is its projection; that of a fine-tuned one tells ImageNet's classes.
 void set_head(const NameReader& names, const Origin& origin, Architecture& a) {
-  const std::string architecture = names.config_text("/architecture").value_or("clip");
+  const std::string architecture = names.architecture().value_or("clip");
   if (a.family != "clip" || origin.fine_tuned() || architecture.find("clip") == std::string::npos)
     return;
   if (names.has_affine("head")) {
@@ -299,7 +320,6 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const char *fc1 = swiglu ? "mlp.w12" : "mlp.fc1", *fc2 = swiglu ? "mlp.w3" : "mlp.fc2";
   a.width = names.dimension("blocks.0.attn.qkv.weight", 1);
   a.depth = names.count_blocks("blocks.", ".attn.qkv.weight");
-  set_heads(names, a);
   a.mlp_hidden = names.dimension(fmt::format("blocks.0.{}.weight", fc2), 1);
   a.gated_mlp = names.dimension(fmt::format("blocks.0.{}.weight", fc1), 0) == 2 * a.mlp_hidden;
   a.channels = names.dimension("patch_embed.proj.weight", 1);
@@ -307,6 +327,9 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.patch_w = a.stride_w = names.dimension("patch_embed.proj.weight", 3);
   a.patch_bias = names.has("patch_embed.proj.bias");
   a.qkv_bias = names.has("blocks.0.attn.qkv.bias");
+  if (is_early_small(a)) set_early_small(names, a);
+  const TimmArchitecture* known = find_timm_architecture(names, a);
+  set_heads(names, a, known ? known->heads : 0);
   const bool deit = names.has("blocks.0.gamma_1") || names.has("blocks.0.gamma_2");  // DeiT-III's
   a.layer_scale = deit || names.has("blocks.0.ls1.gamma") || names.has("blocks.0.ls2.gamma");
   a.norm_pre = names.has_affine("norm_pre");
@@ -317,8 +340,8 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const Origin origin(names);
   set_moco_heads(names, origin, a);
   set_tokens(names, origin, a);
-  set_family(names, origin, a);
-  set_pooling(names, a);
+  set_family(names, origin, known, a);
+  set_pooling(names, known, a);
   set_head(names, origin, a);
   check_timm_args(names, a);
   check_trunk(names, a);

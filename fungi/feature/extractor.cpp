@@ -134,14 +134,6 @@ std::vector<StoreBlock> Extractor::blocks() const {
 
 std::vector<std::string> Extractor::notes() const {
   std::vector<std::string> all = state_->backbone.notes();
-  const Architecture& a = state_->backbone.architecture();
-  if (const PreprocessFacts& p = a.preprocess;
-      p.assumed && a.input == InputKind::image && !state_->backbone.path().empty())
-    all.push_back(
-        fmt::format("nothing in the checkpoint tells its evaluation transform ({}): keep its "
-                    "config.json (Hugging Face: preprocessor_config.json) beside it, or state "
-                    "mean, std, resize and interpolation",
-                    p.source));
   const std::lock_guard lock(state_->telling);
   for (const ScheduledObjective& o : state_->objectives)
     for (const std::string& note : o.objective->notes(state_->support_views(*o.objective)))

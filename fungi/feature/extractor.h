@@ -79,7 +79,8 @@ class Extractor {
   std::vector<StoreBlock> blocks()
       const;                        // embedding first, then one per objective, then kept factors
   size_t views_per_sample() const;  // forward passes, shared ones counted once
-  // What the user should know about the objectives, and about the samples extracted so far.
+  // What the user should know about the backbone (its notes come first), the objectives, and the
+  // samples extracted so far.
   std::vector<std::string> notes() const;
 
   bool ready() const;  // false: fit() or restore() must come first

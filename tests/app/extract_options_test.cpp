@@ -119,8 +119,8 @@ TEST(ExtractOptions, AFamilyThatWasStatedIsNotSaidToComeFromTheFilesName) {
     EXPECT_EQ(o.status, 0) << o.err;
     return o.out;
   };
-  EXPECT_NE(notes("").find("nothing in the checkpoint tells"), std::string::npos);
-  EXPECT_EQ(notes("--set family=mae").find("nothing in the checkpoint tells"), std::string::npos);
+  EXPECT_NE(notes("").find("its evaluation transform"), std::string::npos);
+  EXPECT_EQ(notes("--set family=mae").find("its evaluation transform"), std::string::npos);
 }
 
 TEST(ExtractOptions, ARepeatedCommandTouchesNoFile) {

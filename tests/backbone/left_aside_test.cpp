@@ -203,28 +203,62 @@ TEST(Notes, MocosSmallIsKnownByItsPositions) {
 }
 
 // What no file says is assumed, and said; what is stated is not.
+std::string note(const TinyCheckpoint& c, const StatedFacts& facts = {},
+                 const char* file = "model.safetensors") {
+  const test::TemporaryFolder folder;
+  c.write(folder);
+  std::filesystem::rename(folder / "model.safetensors", folder / file);
+  const auto notes = read_notes(Checkpoint::open(folder / file), facts);
+  return notes.empty() ? "" : notes.back();
+}
+
+// The evaluation transform is none of the facts below.
+nlohmann::json with_transform(nlohmann::json config) {
+  config["pretrained_cfg"] = {{"crop_pct", 0.9}};
+  return config;
+}
+
 TEST(Notes, NameWhatIsAssumed) {
-  const auto note = [](const TinyCheckpoint& c, const StatedFacts& facts = {}) {
-    const test::TemporaryFolder folder;
-    const auto notes = read_notes(Checkpoint::open(c.write(folder)), facts);
-    return notes.empty() ? "" : notes.back();
-  };
   TinyCheckpoint c = tiny_timm();
   EXPECT_TRUE(says(note(c), "tells heads=1, activation=gelu, pooling=first, norm_epsilon=1e-06,"))
       << note(c);
-  EXPECT_TRUE(says(note(c, {{"heads", "2"}, {"pooling", "mean_patches"}, {"norm_epsilon", "1e-5"}}),
-                   "tells activation=gelu, which is assumed"));
-  EXPECT_EQ(
-      note(
-          c,
-          {{"heads", "2"}, {"activation", "gelu"}, {"pooling", "first"}, {"norm_epsilon", "1e-6"}}),
-      "");
-  c.config = {{"architecture", "vit_x"}, {"model_args", {{"num_heads", 2}}}};
-  EXPECT_EQ(note(c), "");
+  StatedFacts stated{{"mean", "0.5"}, {"std", "0.5"},       {"resize", "16"},
+                     {"heads", "2"},  {"pooling", "first"}, {"norm_epsilon", "1e-6"}};
+  EXPECT_TRUE(says(note(c, stated), "tells activation=gelu: that is assumed")) << note(c, stated);
+  stated["activation"] = "gelu";
+  EXPECT_EQ(note(c, stated), "");
   TinyCheckpoint words = test::tiny_vit(3, false, 16, kWidth);
   EXPECT_TRUE(says(note(words), "tells heads=1, activation=gelu,")) << note(words);
+  EXPECT_TRUE(says(note(words), "config.json and preprocessor_config.json beside")) << note(words);
   words.config = {{"model_type", "vit"}, {"num_attention_heads", 2}};
+  EXPECT_TRUE(says(note(words), "tells its evaluation transform")) << note(words);
+  EXPECT_TRUE(says(note(words), "Keep its preprocessor_config.json beside")) << note(words);
+  words.image_processor = {{"image_mean", {0.5, 0.5, 0.5}}, {"image_std", {0.5, 0.5, 0.5}}};
   EXPECT_EQ(note(words), "");
+}
+
+// DeiT-III's own names are those of timm's ViTs with rotary positions, too.
+TEST(Notes, PositionsOfDeiT3sOwnNamesMayBeRotary) {
+  TinyCheckpoint c = tiny_timm(16);
+  for (const std::string b : {"blocks.0.", "blocks.1."})
+    c.shapes[b + "gamma_1"] = c.shapes[b + "gamma_2"] = {kWidth};
+  EXPECT_EQ(c.read().family, "deit3");
+  EXPECT_TRUE(says(note(c), "that no positions are rotary")) << note(c);
+  EXPECT_FALSE(says(note(c, {{"family", "deit3"}}), "rotary"));
+  c.config = test::timm_config("deit3_small_patch16_224");
+  EXPECT_FALSE(says(note(c), "rotary")) << note(c);
+}
+
+// A name that is none of timm's tells nothing; what stands beside it does.
+TEST(Notes, AnUnknownArchitectureLeavesOpenWhatItDoesNotSay) {
+  TinyCheckpoint c = tiny_timm();
+  c.config = with_transform({{"architecture", "vit_x"}, {"model_args", {{"num_heads", 2}}}});
+  EXPECT_TRUE(says(note(c), "tells activation=gelu, pooling=first, norm_epsilon=1e-06: these"))
+      << note(c);
+  c.config["model_args"]["act_layer"] = "gelu", c.config["global_pool"] = "token";
+  EXPECT_TRUE(says(note(c), "tells norm_epsilon=1e-06: that is assumed")) << note(c);
+  c.config = with_transform(test::timm_config("vit_tiny_patch16_224"));
+  EXPECT_EQ(note(c), "");
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ TEST(PreprocessFacts, TheUserHasTheLastWord) {
 }
 
 TEST(PreprocessFacts, TimmsConfigTellsTheWholeTransform) {
-  TinyCheckpoint c = test::tiny_timm(577, 16);  // 384 pixels
+  TinyCheckpoint c = test::tiny_timm(577, 16, "", 768);  // 384 pixels
   nlohmann::json timm{{"mean", {.5, .4, .3}}, {"std", {.2, .2, .1}}, {"crop_pct", 0.95}};
   timm["crop_mode"] = "squash", timm["interpolation"] = "bilinear";
   const auto transform = [&](const nlohmann::json& config) {

@@ -103,7 +103,8 @@ TEST(TimmArgs, TheActivationOfAGatedMlp) {
     c.shapes[b + "mlp.fc1.bias"] = {2 * test::kTimmHidden};
     c.shapes[b + "ls1.gamma"] = c.shapes[b + "ls2.gamma"] = {kTimmWidth};
   }
-  c.config = {{"architecture", "vit_giant_patch14_dinov2"}, {"model_args", {{"num_heads", 4}}}};
+  c.config = {{"architecture", "vit_giant_patch14_dinov2"},
+              {"model_args", {{"embed_dim", kTimmWidth}, {"num_heads", 4}}}};
   EXPECT_EQ(c.read().activation, kernel::Activation::silu);
   c.config["model_args"]["act_layer"] = "relu";
   EXPECT_EQ(c.read().activation, kernel::Activation::relu);
@@ -112,7 +113,7 @@ TEST(TimmArgs, TheActivationOfAGatedMlp) {
 TEST(TimmArgs, TheImageSizeIsTheModels) {
   TinyCheckpoint c = tiny_timm();  // 16 positions: 4x4, or 2x8
   c.config = {{"architecture", "vit_tiny_patch16_224"},
-              {"model_args", {{"img_size", {8, 32}}, {"num_heads", 4}}},
+              {"model_args", {{"img_size", {8, 32}}, {"embed_dim", kTimmWidth}, {"num_heads", 4}}},
               {"pretrained_cfg", {{"input_size", {3, 224, 224}}}}};
   const Architecture a = c.read();
   EXPECT_TRUE(a.stored_grid_h == 2 && a.stored_grid_w == 8);
@@ -124,7 +125,7 @@ TEST(TimmArgs, TheEpsilonOfANormAfterTheEmbedding) {
   TinyCheckpoint c = tiny_timm();
   c.shapes["norm_pre.weight"] = c.shapes["norm_pre.bias"] = {kTimmWidth};
   c.config = {{"architecture", "vit_tiny_patch16_224"},
-              {"model_args", {{"pre_norm", true}, {"num_heads", 4}}}};
+              {"model_args", {{"pre_norm", true}, {"embed_dim", kTimmWidth}, {"num_heads", 4}}}};
   EXPECT_EQ(c.read().norm_epsilon, 1e-6f);
   c.config["architecture"] = "vit_base_patch16_clip_224";
   EXPECT_EQ(c.read().norm_epsilon, 1e-5f);

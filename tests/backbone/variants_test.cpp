@@ -86,6 +86,7 @@ TEST(Variants, TheEvaluationViewFollowsTheSize) {
   TinyCheckpoint configured = tiny_timm(577, 16);
   configured.config = {
       {"architecture", "vit_base_patch16_384"},
+      {"model_args", {{"embed_dim", kWidth}, {"num_heads", 1}}},
       {"pretrained_cfg", {{"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}, {"crop_pct", 1.0}}}};
   EXPECT_EQ(configured.read().preprocess.transform.resize_size, 384u);
   EXPECT_EQ(configured.read({{"size", "224"}}).preprocess.transform.resize_size, 224u);
@@ -123,7 +124,7 @@ TEST(Variants, AResizeThatNothingDecidesIsRefused) {
   EXPECT_EQ(rule(tiny_timm(17, 4, "module.base_encoder.")), PositionResize::antialias_bicubic);
   TinyCheckpoint configured = tiny_timm(), classifier = tiny_timm(), mean = tiny_timm(),
                  scaled = tiny_timm();  // none of DINO's
-  configured.config = {{"architecture", "vit_small_patch16_224"}};
+  configured.config = test::timm_config("vit_small_patch16_224");
   classifier.shapes["head.weight"] = {10, kWidth}, classifier.shapes["head.bias"] = {10};
   for (const std::string part : {".weight", ".bias"})
     mean.shapes["fc_norm" + part] = {kWidth}, mean.shapes.erase("norm" + part);
@@ -213,9 +214,9 @@ TEST(Variants, TheOriginIsAWholeWord) {
       << "MoCo-v3";
   EXPECT_EQ(tiny_timm(17, 4, "teacher.backbone.").read().family, "dino");
   TinyCheckpoint augreg = tiny_timm();
-  augreg.config = {
-      {"architecture", "vit_base_patch16_224"},
-      {"pretrained_cfg", {{"tag", "augreg_in21k"}, {"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}}}};
+  augreg.config = test::timm_config("vit_base_patch16_224");
+  augreg.config["pretrained_cfg"] = {
+      {"tag", "augreg_in21k"}, {"mean", {.5, .5, .5}}, {"std", {.5, .5, .5}}};
   EXPECT_TRUE(augreg.read().preprocess.augreg) << "also where config.json has the transform";
   augreg.config["pretrained_cfg"]["tag"] = "augreg2_in21k_ft_in1k";
   EXPECT_TRUE(augreg.read().preprocess.augreg);
@@ -255,8 +256,8 @@ TEST(Variants, TheHeadOfAFineTunedTowerIsNoProjection) {
   c.shapes["head.weight"] = {24, kWidth}, c.shapes["head.bias"] = {24};
   const StatedFacts gelu{{"activation", "gelu"}};
   EXPECT_EQ(c.read(gelu).embedding_width, 24u);
-  c.config = {{"architecture", "vit_base_patch16_clip_224"},
-              {"pretrained_cfg", {{"tag", "openai_ft_in1k"}}}};
+  c.config = test::timm_config("vit_base_patch16_clip_224");
+  c.config["pretrained_cfg"] = {{"tag", "openai_ft_in1k"}};
   EXPECT_EQ(c.read(gelu).embedding_width, kWidth);
   c.config = nullptr;
   c.shapes["head.weight"] = {1000, kWidth};
@@ -308,9 +309,13 @@ TEST(Variants, HuggingFacesTowerWithAndWithoutItsPrefix) {
 
 TEST(Variants, WhatLooksLikeAViTAndIsRunDifferentlyIsRefused) {
   TinyCheckpoint c = tiny_timm();
-  c.config = {{"architecture", "vit_base_patch16_siglip_gap_224"}};
+  c.config = {{"architecture", "vit_base_patch16_siglip_of_mine"}};
   EXPECT_TRUE(says(c.refusal(), "`stated_facts[activation]")) << c.refusal();
   EXPECT_EQ(c.refusal({{"activation", "gelu_tanh"}}), "");
+  c.config = test::timm_config("vit_base_patch16_siglip_gap_224");  // timm has one of them
+  EXPECT_EQ(c.read().activation, kernel::Activation::gelu);
+  c.config = test::timm_config("vit_base_patch32_siglip_gap_256");
+  EXPECT_EQ(c.read().activation, kernel::Activation::gelu_tanh);
   c.config = {{"architecture", "vit_giantopt_patch16_384"}};
   EXPECT_TRUE(says(c.refusal(), "`stated_facts[heads]=")) << c.refusal();
   c = tiny_timm();

@@ -208,6 +208,12 @@ inline TinyCheckpoint tiny_timm(size_t positions = 17, size_t patch = 4,
   return c;
 }
 
+// What timm writes beside it: the architecture's name, and in what this one differs.
+inline nlohmann::json timm_config(const std::string& architecture) {
+  return {{"architecture", architecture},
+          {"model_args", {{"embed_dim", kTimmWidth}, {"num_heads", 1}}}};
+}
+
 // Hugging Face's CLIP tower: two blocks, 16 pixels in patches of 4x4.
 inline TinyCheckpoint tiny_huggingface_clip(const std::string& v, size_t width) {
   TinyCheckpoint c;
