@@ -112,7 +112,7 @@ TEST(Inspect, SaysWhenATowerHasNoProjection) {
 TEST(Inspect, FactsOutOfRangeAreNamedThemselves) {
   const std::string inspect = "inspect tests/golden/backbone/timm_vit --set heads=4 --set ";
   for (const auto& [fact, said] : {std::pair{"size=1000000", "1000000x1000000 is too large"},
-                                   {"size=1000000", "choose a smaller --set size"},
+                                   {"size=1000000", "choose another one: --set size=16x16"},
                                    {"size=2", "does not hold patches of 4x4"},
                                    {"std=0", "--set std: expected numbers above 0"},
                                    {"std=0.5,-1,0.5", "found '0.5,-1,0.5'"}}) {
