@@ -20,7 +20,7 @@ void PartFields::leave(const std::string& name) { is_there(name); }
 
 void PartFields::refuse_type() const {
   fail(fmt::format("the {} '{}' is none that this version understands", kind_, type_), place_,
-       "use a model whose tokenizer is of the kinds in docs/models.md");
+       "use a model whose tokenizer is one of those in docs/formats.md");
 }
 
 PatternText pattern_text(PartFields& part) {

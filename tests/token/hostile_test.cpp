@@ -59,6 +59,11 @@ TEST(HostileTokenizer, UnknownPartsAreNamed) {
   EXPECT_ERROR("'pre_tokenizer.behavior' holds \"Around\"",
                open_with("pre_tokenizer",
                          R"({"type":"Split","pattern":{"String":"a"},"behavior":"Around"})"));
+  EXPECT_ERROR(
+      "'normalizer.content' holds \"$1\"",
+      open_with("normalizer", R"({"type":"Replace","pattern":{"Regex":"a+"},"content":"$1"})"));
+  EXPECT_ERROR("'pre_tokenizer.behavior' is missing",
+               open_with("pre_tokenizer", R"({"type":"Split","pattern":{"String":"a"}})"));
   EXPECT_ERROR("'model.dropout' holds 0.5",
                open_with("model", R"({"type":"BPE","dropout":0.5,"vocab":{},"merges":[]})"));
   EXPECT_ERROR("'post_processor.single' holds",
