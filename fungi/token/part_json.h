@@ -29,10 +29,7 @@ class PartFields {
   bool is_there(const std::string& name);  // and not null
   void leave(const std::string& name);     // says nothing about ids
 
-  [[noreturn]] void refuse(const std::string& name, const std::string& expected) {
-    fields_.value(name);  // an Error of its own where there is none
-    fields_.refuse(name, expected);
-  }
+  [[noreturn]] void refuse(const std::string& name, const std::string& expected);
   [[noreturn]] void refuse_type() const;  // none that is understood
   void finish() const { fields_.require_all_read(); }
 
