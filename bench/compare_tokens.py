@@ -10,6 +10,7 @@ A developer's tool: needs tokenizers, and the program built from bench/token_ben
 the clock: for machines that are busy with other work.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -46,11 +47,11 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cpu", action="store_true")
     options = parser.parse_args()
-    try:
-        import tokenizers
-    except ImportError:
-        print("compare: tokenizers is not there; install it with pip", file=sys.stderr)
-        return 1
+    if not importlib.util.find_spec("tokenizers"):
+        if sys.prefix == sys.base_prefix:
+            sys.exit("compare: tokenizers is missing; run bench/compare tokens, or use a virtual environment that has it")
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "tokenizers"], check=True)
+    import tokenizers
     clock = time.process_time if options.cpu else time.perf_counter
     print(f"tokenizers {tokenizers.__version__}, one thread, best of {options.repeats}, thousands of texts per second")
     print(f"{'kind':<16}{'texts':<12}{'fungi':>8}{'encode_batch':>14}{'_fast':>8}{'ratio':>8}{'ratio':>8}")

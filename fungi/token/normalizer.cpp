@@ -79,7 +79,10 @@ class Strip final : public Normalizer {
 
 class Replace final : public Normalizer {
  public:
-  Replace(PartFields& part) : pattern_(part), by_(part.text("content")) {}
+  Replace(PartFields& part) : pattern_(part), by_(part.text("content")) {
+    if (pattern_.is_regex() && by_.find('$') != std::string::npos)
+      part.refuse("content", "a text without parts of what was found");
+  }
   void apply(Draft& draft) const override {
     size_t done = 0;
     pattern_.for_each_match(draft.text, [&](size_t begin, size_t end) {

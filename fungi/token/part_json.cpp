@@ -6,6 +6,11 @@
 #include "fungi/base/error.h"
 
 namespace fungi::token {
+namespace {
+
+constexpr size_t kLongestShown = 100;
+
+}  // namespace
 
 PartFields::PartFields(const nlohmann::json& part, const char* kind, const std::string& place)
     : kind_(kind), place_(place), fields_(part, kind, place) {
@@ -18,9 +23,19 @@ bool PartFields::is_there(const std::string& name) {
 
 void PartFields::leave(const std::string& name) { is_there(name); }
 
+void PartFields::refuse(const std::string& name, const std::string& expected) {
+  using nlohmann::json;
+  // An Error of its own where there is none. A vocabulary is a long text.
+  std::string found = fields_.value(name).dump(-1, ' ', true, json::error_handler_t::replace);
+  if (found.size() > kLongestShown) found.replace(kLongestShown, std::string::npos, "...");
+  fail(fmt::format("the field '{}{}{}' holds {}, which is not {}", kind_, *kind_ ? "." : "", name,
+                   found, expected),
+       place_, "fetch the file again, or use another model");
+}
+
 void PartFields::refuse_type() const {
   fail(fmt::format("the {} '{}' is none that this version understands", kind_, type_), place_,
-       "use a model whose tokenizer is of the kinds in docs/models.md");
+       "use a model whose tokenizer is one of those in docs/formats.md");
 }
 
 PatternText pattern_text(PartFields& part) {

@@ -29,9 +29,7 @@ class PartFields {
   bool is_there(const std::string& name);  // and not null
   void leave(const std::string& name);     // says nothing about ids
 
-  [[noreturn]] void refuse(const std::string& name, const std::string& expected) const {
-    fields_.refuse(name, expected);
-  }
+  [[noreturn]] void refuse(const std::string& name, const std::string& expected);
   [[noreturn]] void refuse_type() const;  // none that is understood
   void finish() const { fields_.require_all_read(); }
 

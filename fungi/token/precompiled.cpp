@@ -81,7 +81,7 @@ class Precompiled final : public Normalizer {
   }
 
  private:
-  [[noreturn]] static void refuse(const PartFields& part) {
+  [[noreturn]] static void refuse(PartFields& part) {
     part.refuse("precompiled_charsmap", "a table of replacements as SentencePiece writes it");
   }
 
@@ -96,8 +96,8 @@ class Precompiled final : public Normalizer {
     }
   }
 
-  // Of the shortest key that `text` begins with, though it replaces all of it: so does the
-  // reference.
+  // DEVIATION: that of the shortest key which `text` begins with, though it replaces all of it.
+  // SentencePiece takes the longest and goes on behind it.
   std::optional<std::string_view> replacement(std::string_view text) const {
     if (units_.empty()) return {};
     size_t node = offset(units_[0]);

@@ -16,6 +16,13 @@ char32_t fold(char32_t c) {
   return char32_t(utf8proc_tolower(utf8proc_toupper(utf8proc_int32_t(c))));
 }
 
+// \w as Oniguruma has it: without the joiners that Unicode counts as parts of words; and outside of
+// brackets, and at \b, with the numbers of Latin-1 that are no digits.
+bool is_set_word(char32_t c) { return is_word(c) && c != 0x200C && c != 0x200D; }
+bool is_lone_word(char32_t c) {
+  return is_set_word(c) || (c >= 0x80 && c < 0x100 && is_numeric(c));
+}
+
 }  // namespace
 
 bool CharSet::has_exactly(char32_t c) const {
@@ -32,7 +39,10 @@ bool CharSet::has_exactly(char32_t c) const {
         inside = is_space(c);
         break;
       case Kind::word:
-        inside = is_oniguruma_word(c);
+        inside = is_set_word(c);
+        break;
+      case Kind::lone_word:
+        inside = is_lone_word(c);
         break;
     }
     if (inside != item.negated) return true;
@@ -69,7 +79,7 @@ std::optional<size_t> Regex::run(std::string_view text, size_t at, size_t step,
   };
   std::vector<Way> open;
   const auto is_word_at = [&](size_t i) {
-    return i < text.size() && is_oniguruma_word(char_at(text, i));
+    return i < text.size() && is_lone_word(char_at(text, i));
   };
   for (;;) {
     if (steps-- == 0) {
@@ -124,7 +134,7 @@ std::optional<size_t> Regex::run(std::string_view text, size_t at, size_t step,
         break;
       case Step::Kind::boundary:
         matches =
-            ((at > 0 && is_oniguruma_word(char_before(text, at))) != is_word_at(at)) != now.negated;
+            ((at > 0 && is_lone_word(char_before(text, at))) != is_word_at(at)) != now.negated;
         ++step;
         break;
       case Step::Kind::done:

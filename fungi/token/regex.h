@@ -18,7 +18,7 @@ namespace fungi::token {
 // Characters by what they are.
 class CharSet {
  public:
-  enum class Kind : uint8_t { categories, range, space, word };
+  enum class Kind : uint8_t { categories, range, space, word, lone_word };
   struct Item {
     Kind kind;
     bool negated = false;

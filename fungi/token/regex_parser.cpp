@@ -152,7 +152,9 @@ class Parser {
       return node_of(std::move(set), true);
     }
     if (next_is("*") || next_is("+") || next_is("?")) refuse("a repeat of nothing");
-    set.add(next_is("\\") ? escape() : literal());
+    Item item = next_is("\\") ? escape() : literal();
+    if (item.kind == CharSet::Kind::word) item.kind = CharSet::Kind::lone_word;
+    set.add(item);
     return node_of(std::move(set), false);
   }
 

@@ -17,9 +17,8 @@ constexpr int kSentinels = 100;  // <extra_id_0> to <extra_id_99> of T5
 class SentencePiece final : public Model {
  public:
   SentencePiece(const FileBytes& file, int first_shift) : first_shift_(first_shift) {
-    const auto status = processor_.LoadFromSerializedProto(file.text());
-    if (!status.ok())
-      fail(fmt::format("SentencePiece cannot read it: {}", status.ToString()), file.path(),
+    if (!processor_.LoadFromSerializedProto(file.text()).ok())
+      fail("expected a model of SentencePiece, found something else or a part of one", file.path(),
            "fetch the file again");
   }
   void append_ids(std::string_view text, Scratch&, std::vector<int32_t>& ids) const override {

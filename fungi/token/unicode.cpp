@@ -111,8 +111,6 @@ bool is_word(char32_t c) {
   return (category_of(c) & kind) || joiner || is_alphabetic_symbol(c);
 }
 
-bool is_oniguruma_word(char32_t c) { return is_word(c) && c != 0x200C && c != 0x200D; }
-
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||

@@ -43,11 +43,10 @@ Categories category_of(char32_t c);
 // "L", "Lu", "Cn" ...; nothing where there is no such category.
 std::optional<Categories> categories_named(std::string_view name);
 
-bool is_space(char32_t c);           // White_Space
-bool is_word(char32_t c);            // \w as Unicode recommends it
-bool is_oniguruma_word(char32_t c);  // \w as Oniguruma has it
-bool is_punctuation(char32_t c);     // P*, or any ASCII character that is a sign
-bool is_control(char32_t c);         // C*, but not what Unicode has not assigned yet
+bool is_space(char32_t c);        // White_Space
+bool is_word(char32_t c);         // \w as Unicode recommends it
+bool is_punctuation(char32_t c);  // P*, or any ASCII character that is a sign
+bool is_control(char32_t c);      // C*, but not what Unicode has not assigned yet
 bool is_nonspacing_mark(char32_t c);
 bool is_mark(char32_t c);
 bool is_numeric(char32_t c);  // N*

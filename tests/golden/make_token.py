@@ -8,6 +8,7 @@ Run: python make_token.py            everything but the next
 """
 import base64
 import glob
+import gzip
 import io
 import json
 import pathlib
@@ -288,11 +289,43 @@ def main():
     write_json(OUT / "spiece" / "ids.json", [short(sentencepiece_ids(model, spelled(text))) for text in texts()])
 
 
+def published_gpt2(folder):
+    t = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    t.pre_tokenizer = P.ByteLevel(add_prefix_space=False)
+    t.add_special_tokens(special("<|endoftext|>"))
+    return t
+
+
+def published_clip(folder):
+    """OpenAI's file of merges, by the rules of their code: bytes, bytes at the end of words, what merges make, two more."""
+    lines = gzip.decompress((folder / "bpe_simple_vocab_16e6.txt.gz").read_bytes()).decode().split("\n")[1:48895]
+    merges = [tuple(line.split()) for line in lines]
+    seen = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    alphabet = [chr(byte) for byte in seen] + [chr(256 + i) for i in range(256 - len(seen))]
+    pieces = alphabet + [c + "</w>" for c in alphabet] + ["".join(m) for m in merges] + ["<|startoftext|>", "<|endoftext|>"]
+    t = clip()
+    t.model = models.BPE({piece: i for i, piece in enumerate(pieces)}, merges, unk_token="<|endoftext|>",
+                         end_of_word_suffix="</w>")
+    t.post_processor = processors.RobertaProcessing(("<|endoftext|>", 49407), ("<|startoftext|>", 49406), trim_offsets=False,
+                                                    add_prefix_space=False)
+    # The tokens that were added belong to the small vocabulary: without them, as no text here has them.
+    whole = json.loads(t.to_str())
+    whole["added_tokens"] = []
+    return Tokenizer.from_str(json.dumps(whole))
+
+
+def published(folder):
+    if folder.name == "gpt2":
+        return published_gpt2(folder)
+    if folder.name == "clip":
+        return published_clip(folder)
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
 def sums(data):
-    tokenizers = data / "tokenizers"
     found = {}
-    for name in ("bert-base-uncased", "t5", "roberta"):
-        t = Tokenizer.from_file(str(tokenizers / name / "tokenizer.json"))
+    for name in ("bert-base-uncased", "t5", "roberta", "gpt2", "clip"):
+        t = published(data / "tokenizers" / name)
         t.no_truncation()
         t.no_padding()
         for file in sorted(glob.glob(str(data / "text" / "*" / "*.tsv"))):

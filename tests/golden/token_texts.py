@@ -92,6 +92,7 @@ The's 's 'S 'T 'RE 'll'll''ll x's'x 'sx 'tis o'clock rock'n'roll
 'ſ 'K ’s ’t don’t I’m we’ve
 A.B.C. a.b.c ...a a... .a. a,b,c ,a, ;a; :a:
 AAAaaaAAA aAaAaA ABCdefGHI abcDEFghi Ab aB A1b2C3
+ŀh¾x ¹cd ef² ³dddd ¼½ a\u200cb\u200dc ⓐb ²\u0e01
 """.strip("\n").split("\n")
 
 ODD = ["\u00a0", "\u00ad", "\u034f", "\u061c", "\u070f", "\u0e33", "\u115f", "\u1680", "\u180e", "\u2000",

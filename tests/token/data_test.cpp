@@ -6,9 +6,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "fungi/token/tokenizer.h"
+#include "tests/support/folder.h"
 #include "tests/token/golden.h"
 
 namespace fungi {
@@ -16,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Ids = std::vector<int32_t>;
+using nlohmann::json;
 
 fs::path tokenizers() { return test::data_folder() / "tokenizers"; }
 
@@ -47,7 +51,8 @@ class PublishedTokenizer : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(, PublishedTokenizer,
                          testing::Values("bert-base-uncased/tokenizer.json",
                                          "bert-base-uncased/vocab.txt", "t5/tokenizer.json",
-                                         "roberta/tokenizer.json", "roberta/vocab.json"),
+                                         "roberta/tokenizer.json", "roberta/vocab.json",
+                                         "gpt2/vocab.json"),
                          [](const auto& each) {
                            std::string name = each.param;
                            for (char& c : name)
@@ -93,6 +98,51 @@ TEST(PublishedTokenizers, ReproduceTheVectorsOfT5) {
 TEST(PublishedTokenizers, ReproduceTheVectorsOfSentencePiece) {
   expect_vectors(tokenizers() / "t5" / "spiece_rebuilt.model", "t5_tokenizer.json",
                  "ids_sentencepiece");
+}
+
+// OpenAI's file of merges as a folder of the older kind, by the rules of their code: the pieces are
+// the bytes, the bytes at the end of words, what the merges make, and two more.
+void write_clip(const test::TemporaryFolder& folder, const std::string& merges) {
+  std::vector<std::string> pieces;
+  std::string kept = "#version: 0.2\n";
+  std::istringstream lines(merges);
+  std::string line;
+  std::getline(lines, line);  // a title
+  for (int i = 0; i < 48894 && std::getline(lines, line); ++i) {
+    kept += line + "\n";
+    pieces.push_back(line.erase(line.find(' '), 1));
+  }
+  const json alphabet = test::golden_json(test::token_golden() / "roberta" / "tokenizer.json");
+  std::vector<std::string> seen, hidden;  // as characters: themselves first, then those from 256 on
+  for (const auto& [piece, id] : alphabet["model"]["vocab"].items()) {
+    const bool one = std::count_if(piece.begin(), piece.end(),
+                                   [](char c) { return (uint8_t(c) & 0xC0) != 0x80; }) == 1;
+    if (one) (piece < "\u0100" ? seen : hidden).push_back(piece);
+  }
+  std::sort(seen.begin(), seen.end()), std::sort(hidden.begin(), hidden.end());
+  json vocabulary;
+  for (const char* end : {"", "</w>"})
+    for (const auto* each : {&seen, &hidden})
+      for (const std::string& c : *each) vocabulary[c + end] = vocabulary.size();
+  for (const std::string& piece : pieces) vocabulary[piece] = vocabulary.size();
+  for (const char* piece : {"<|startoftext|>", "<|endoftext|>"})
+    vocabulary[piece] = vocabulary.size();
+  folder.write("vocab.json", vocabulary.dump());
+  folder.write("merges.txt", kept);
+}
+
+TEST(PublishedTokenizers, ClipGivesTheIdsOfTheReferenceOnWholeDataSets) {
+  const fs::path path = tokenizers() / "clip" / "bpe_simple_vocab_16e6.txt.gz";
+  if (!fs::exists(path)) GTEST_SKIP() << test::missing_data(path);
+  test::TemporaryFolder folder;
+  const std::string unzip =
+      fmt::format("gzip -dc '{}' > '{}'", path.string(), (folder / "merges").string());
+  ASSERT_EQ(std::system(unzip.c_str()), 0) << unzip;
+  write_clip(folder, test::read_file(folder / "merges"));
+  const auto tokenizer = Tokenizer::open(folder.path());
+  EXPECT_EQ(tokenizer->encode("a photo of a cat").ids,
+            (Ids{49406, 320, 1125, 539, 320, 2368, 49407}));
+  expect_sums(*tokenizer, "clip");
 }
 
 // "Hello world" of the published GPT-2, as its paper's code has it.

@@ -117,6 +117,10 @@ TEST(TokenizerFiles, SentencePieceIsT5) {
     ++compared;
   }
   EXPECT_GT(compared, 300u);
+  test::TemporaryFolder broken;
+  const std::string half = test::read_file(folder / "spiece.model").substr(0, 5000);
+  EXPECT_ERROR("spiece.model: expected a model of SentencePiece",
+               Tokenizer::open(broken.write("spiece.model", half)));
   using Ids = std::vector<int32_t>;
   EXPECT_EQ(tokenizer->encode("<extra_id_0></s><extra_id_99>").ids, (Ids{519, 1, 420, 1}));
 }

@@ -59,6 +59,11 @@ TEST(HostileTokenizer, UnknownPartsAreNamed) {
   EXPECT_ERROR("'pre_tokenizer.behavior' holds \"Around\"",
                open_with("pre_tokenizer",
                          R"({"type":"Split","pattern":{"String":"a"},"behavior":"Around"})"));
+  EXPECT_ERROR(
+      "'normalizer.content' holds \"$1\"",
+      open_with("normalizer", R"({"type":"Replace","pattern":{"Regex":"a+"},"content":"$1"})"));
+  EXPECT_ERROR("'pre_tokenizer.behavior' is missing",
+               open_with("pre_tokenizer", R"({"type":"Split","pattern":{"String":"a"}})"));
   EXPECT_ERROR("'model.dropout' holds 0.5",
                open_with("model", R"({"type":"BPE","dropout":0.5,"vocab":{},"merges":[]})"));
   EXPECT_ERROR("'post_processor.single' holds",
@@ -79,6 +84,11 @@ TEST(HostileTokenizer, BrokenFilesAreErrors) {
   EXPECT_ERROR("pieces with their scores", open_with("model", R"({"vocab":[["a"]]})"));
   EXPECT_ERROR("unk_id", open_with("model", R"({"vocab":[["a",0.5]],"unk_id":1})"));
   EXPECT_ERROR("a list of pairs", open_with("model", R"({"vocab":{"a":0},"merges":["a"]})"));
+  const std::string many = json(std::vector<int>(100000, 7)).dump();
+  const std::string error =
+      test::error_of([&] { open_with("model", R"({"vocab":{"a":0},"merges":)" + many + "}"); });
+  EXPECT_NE(error.find("7,7,7..."), std::string::npos) << error.substr(0, 1000);
+  EXPECT_LT(error.size(), 1000u);
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += R"({"type":"Sequence","normalizers":[)";
   EXPECT_ERROR("", Tokenizer::open(folder.write("tokenizer.json", R"({"normalizer":)" + deep)));
