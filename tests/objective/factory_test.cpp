@@ -235,6 +235,9 @@ TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
         "ibot:mask_ratio=1.5", "simclr:patch_count=5", "simclr:patch_count=1", "dino:width=1e12",
         "dino:global_crops=1,local_crops=0,skip_same_view=true"})
     EXPECT_NE(hint(bad), "") << bad;
+  for (const char* item : {"temperature", "temperature=", "=3"})
+    EXPECT_ERROR(fmt::format("expected name=value, found '{}'", item),
+                 make_objective(fmt::format("kl:{}", item), context()));
   ObjectiveContext nothing;
   EXPECT_THROW(make_objective("kl", nothing), Error);
 }
