@@ -242,6 +242,26 @@ TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
   EXPECT_THROW(make_objective("kl", nothing), Error);
 }
 
+TEST(Factory, CountsMayBeAsSmallAsTheyMakeSense) {
+  for (const auto& [name, lowest] : {std::pair("kl:width", 2),
+                                     {"dino:width", 2},
+                                     {"ibot:width", 2},
+                                     {"simclr:width", 2},
+                                     {"deepcluster:width", 2},
+                                     {"deepcluster:prototypes", 1},
+                                     {"deepcluster:prototype_sets", 1},
+                                     {"deepcluster:iterations", 0},
+                                     {"deepcluster:assignment_crops", 1},
+                                     {"simclr:negatives", 1},
+                                     {"simclr:stride_scale", 1},
+                                     {"dino:global_crops", 1},
+                                     {"dino:local_crops", 0}}) {
+    EXPECT_NO_THROW(make_objective(fmt::format("{}={}", name, lowest), context())) << name;
+    EXPECT_ERROR(fmt::format("must be a whole number from {} to", lowest),
+                 make_objective(fmt::format("{}={}", name, lowest - 1), context()));
+  }
+}
+
 TEST(Factory, NumbersThatWouldFillTheMemoryAreRefusedFirst) {
   for (const char* text : {"kl:width=1000000000", "kl:width=1000001", "dino_b:width=4e8"})
     EXPECT_ERROR("width must be a whole number from 2 to 1000000, found",
