@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What we find out about this machine against what its kernel says.
+#include "fungi/base/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <initializer_list>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "tests/support/errors.h"
+
+namespace fungi {
+namespace {
+
+std::set<std::string> kernels_flags() {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> flags;
+  for (std::string line; flags.empty() && std::getline(file, line);)
+    if (line.starts_with("flags")) {
+      std::istringstream words(line.substr(line.find(':') + 1));
+      for (std::string word; words >> word;) flags.insert(word);
+    }
+  return flags;
+}
+
+TEST(Cpu, HasTheInstructionsThatTheKernelNames) {
+  const std::set<std::string> flags = kernels_flags();
+  if (flags.empty()) GTEST_SKIP() << "needs /proc/cpuinfo with a line of flags";
+  const auto all = [&](std::initializer_list<const char*> names) {
+    return std::all_of(names.begin(), names.end(),
+                       [&](const char* name) { return flags.count(name) > 0; });
+  };
+  const bool avx512 = all({"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw", "avx512vl"});
+  EXPECT_EQ(cpu().avx2, all({"avx2", "fma", "f16c"}));
+  EXPECT_EQ(cpu().avx512, avx512);
+  EXPECT_EQ(cpu().avx512_bf16, avx512 && all({"avx512_bf16"}));
+  EXPECT_EQ(cpu().avx512_vnni, avx512 && all({"avx512_vnni"}));
+  const bool tiles = all({"amx_tile", "amx_bf16", "avx512_bf16"}) && avx512;
+  EXPECT_EQ(cpu().amx_refused, tiles && !cpu().amx_bf16);
+}
+
+TEST(Cpu, CoresAndCachesAreSuchAsThereAre) {
+  EXPECT_EQ(cpu().logical_cores, std::thread::hardware_concurrency());
+  EXPECT_GE(cpu().physical_cores, 1u);
+  EXPECT_LE(cpu().physical_cores, cpu().logical_cores);
+  if (cpu().l1d_bytes > 0 && cpu().l2_bytes > 0) {
+    EXPECT_GE(cpu().l1d_bytes, size_t{4} << 10);
+    EXPECT_LE(cpu().l1d_bytes, size_t{1} << 20);
+    EXPECT_GE(cpu().l2_bytes, cpu().l1d_bytes);
+  }
+}
+
+TEST(Cpu, InstructionSetsHaveNames) {
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::amx})
+    EXPECT_EQ(parse_isa(to_string(isa)), isa);
+  EXPECT_ERROR("generic, avx2, avx512", parse_isa("avx"));
+  EXPECT_EQ(supported_isas().front(), Isa::generic);
+}
+
+}  // namespace
+}  // namespace fungi
