@@ -55,6 +55,21 @@ TEST(Cpu, CoresAndCachesAreSuchAsThereAre) {
   }
 }
 
+TEST(Cpu, MemoryIsThatOfTheMachineOrOfItsContainer) {
+  size_t bytes = 0;
+  std::ifstream machine("/proc/meminfo");
+  for (std::string word; bytes == 0 && machine >> word;)
+    if (word == "MemTotal:") machine >> bytes;
+  bytes *= 1024;
+  for (const char* file :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::string line;
+    std::getline(std::ifstream(file), line);
+    bytes = std::min(bytes, parse_memory_limit(line));
+  }
+  EXPECT_EQ(cpu().memory_bytes, bytes);
+}
+
 TEST(Cpu, InstructionSetsHaveNames) {
   for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::amx})
     EXPECT_EQ(parse_isa(to_string(isa)), isa);
