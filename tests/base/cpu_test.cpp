@@ -7,33 +7,35 @@
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
-#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/errors.h"
 
 namespace fungi {
 namespace {
 
-std::set<std::string> kernels_flags() {
+// The words of the first line of /proc/cpuinfo of that name.
+std::vector<std::string> kernels_words(const char* name) {
   std::ifstream file("/proc/cpuinfo");
-  std::set<std::string> flags;
-  for (std::string line; flags.empty() && std::getline(file, line);)
-    if (line.starts_with("flags")) {
+  std::vector<std::string> found;
+  for (std::string line; found.empty() && std::getline(file, line);)
+    if (line.starts_with(name)) {
       std::istringstream words(line.substr(line.find(':') + 1));
-      for (std::string word; words >> word;) flags.insert(word);
+      for (std::string word; words >> word;) found.push_back(word);
     }
-  return flags;
+  return found;
 }
 
 TEST(Cpu, HasTheInstructionsThatTheKernelNames) {
-  const std::set<std::string> flags = kernels_flags();
+  const std::vector<std::string> flags = kernels_words("flags");
   if (flags.empty()) GTEST_SKIP() << "needs /proc/cpuinfo with a line of flags";
   const auto all = [&](std::initializer_list<const char*> names) {
-    return std::all_of(names.begin(), names.end(),
-                       [&](const char* name) { return flags.count(name) > 0; });
+    return std::all_of(names.begin(), names.end(), [&](const char* name) {
+      return std::count(flags.begin(), flags.end(), name) > 0;
+    });
   };
   const bool avx512 = all({"avx2", "fma", "f16c", "avx512f", "avx512dq", "avx512bw", "avx512vl"});
   EXPECT_EQ(cpu().avx2, all({"avx2", "fma", "f16c"}));
@@ -42,6 +44,16 @@ TEST(Cpu, HasTheInstructionsThatTheKernelNames) {
   EXPECT_EQ(cpu().avx512_vnni, avx512 && all({"avx512_vnni"}));
   const bool tiles = all({"amx_tile", "amx_bf16", "avx512_bf16"}) && avx512;
   EXPECT_EQ(cpu().amx_refused, tiles && !cpu().amx_bf16);
+}
+
+TEST(Cpu, CallsItselfAsTheKernelCallsIt) {
+  std::istringstream own(cpu().name);
+  std::vector<std::string> words;
+  for (std::string word; own >> word;) words.push_back(word);
+  const std::vector<std::string> expected = kernels_words("model name");
+  if (expected.empty()) GTEST_SKIP() << "needs /proc/cpuinfo with the name of the model";
+  EXPECT_EQ(words, expected);
+  EXPECT_EQ(cpu().name.find_first_not_of(' '), 0u);
 }
 
 TEST(Cpu, CoresAndCachesAreSuchAsThereAre) {
