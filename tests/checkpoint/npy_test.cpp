@@ -150,6 +150,18 @@ TEST_F(NpyFolder, NpzInPieces) {
   EXPECT_EQ(test::contents(folder_.path()).size(), 2u) << "left behind";
 }
 
+TEST_F(NpyFolder, OneByteHasNoOrder) {
+  for (const std::string order : {"|", "<", ">", "="}) {
+    const std::string dict =
+        "{'descr': '" + order + "u1', 'fortran_order': False, 'shape': (3,), }\n";
+    const auto path =
+        folder_.write("a.npy", std::string("\x93NUMPY\x01", 7) + '\0' +
+                                   raw(static_cast<uint16_t>(dict.size())) + dict + "\x01\x02\xff");
+    const Matrix<float> read = NpyFile::open(path).read();
+    EXPECT_EQ(read.data()[2], 255) << order;
+  }
+}
+
 TEST_F(NpyFolder, LyingHeaders) {
   const auto refusal = [&](const std::string& dict, char version = 1, size_t data = 16) {
     const size_t width = version == 1 ? 2 : 4;
