@@ -95,6 +95,9 @@ TEST_F(NpyFolder, NpzThereAndBack) {
             {{"block/a", npy_array(a)}, {"labels", npy_array(labels)}, {"none", npy_array(none)}});
   EXPECT_EQ(read_file(path), first);
 
+  for (const size_t flags : {size_t{6}, first.find("PK\x01\x02") + 8})
+    EXPECT_EQ(first.substr(flags, 2), std::string("\0\x08", 2)) << "names are UTF-8";
+
   const NpzFile file = NpzFile::open(path);
   EXPECT_EQ(file.names(), (std::vector<std::string>{"block/a", "labels", "none"}));
   EXPECT_TRUE(file.contains("none"));
