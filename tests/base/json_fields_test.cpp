@@ -48,6 +48,7 @@ TEST(JsonFields, AreReadIntoWhatHoldsThem) {
 
 TEST(JsonFields, AreInAnObject) {
   EXPECT_ERROR("file: expected a JSON object, found [1]", JsonFields(json{1}, "", "file"));
+  EXPECT_ERROR("found \"\\u00e4\"", JsonFields(json("\u00e4"), "", "file"));
   EXPECT_ERROR("expected a JSON object as 'views.plan', found 3",
                JsonFields(json(3), "views.plan", "file"));
 }
