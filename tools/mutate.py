@@ -297,7 +297,7 @@ class Trial:
             passed, by = build.run(build.folder / program, 600)
             if not passed:
                 sys.exit(f"{program} fails without any change: {by}")
-            self.limits[program] = 10 * (time.monotonic() - began) + 20
+            self.limits[program] = 4 * (time.monotonic() - began) + 10
 
     def judge(self, change: Change) -> tuple[str, str]:
         text = applied(change)
