@@ -50,6 +50,24 @@ TEST_F(IndexFiles, ListsAreRangesOfRows) {
         << wrong;
 }
 
+TEST_F(IndexFiles, ListsForTheCosineHoldDirectionsWhateverTheLengths) {
+  Matrix<float> rows(60, 3);
+  for (size_t i = 0; i < 180; ++i) rows.data()[i] = float((i * i) % 37) - 18;
+  const auto lists = [&] {
+    Index::build(rows, {.kind = IndexKind::ivf, .metric = Metric::cosine, .lists = 5}, pool_)
+        .save(folder_);
+    return test::read_file(folder_ / "offsets.npy") + test::read_file(folder_ / "numbers.npy");
+  };
+  const std::string found = lists();
+  const NpyFile offsets = NpyFile::open(folder_ / "offsets.npy");
+  for (size_t l = 0; l < 5; ++l)
+    EXPECT_LT(offsets.view<int64_t>()(l, 0), offsets.view<int64_t>()(l + 1, 0))
+        << "no list is empty";
+  for (size_t i = 0; i < 60; ++i)
+    for (size_t c = 0; c < 3; ++c) rows(i, c) *= float(1 << i % 20);
+  EXPECT_EQ(lists(), found);
+}
+
 TEST_F(IndexFiles, EveryFieldOfTheDescriptionIsNeeded) {
   build(IndexKind::exact);
   const auto whole = nlohmann::json::parse(test::read_file(folder_ / "index.json"));
