@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_OBJECTS = 12  # of a header: those that more objects include take too long
 MEMORY = 12 << 30  # bytes of address space of a test program
 RUN_PROGRAM = ("test_report", "test_app")  # the changed command line
-COUNTED = ("noticed", "unnoticed", "mended")
+COUNTED = ("noticed", "mended", "unnoticed")
 
 # What may stand between the parts of a text that are no code.
 NO_CODE = re.compile(
@@ -166,27 +166,31 @@ class Build:
         return run.stdout
 
     def make(self, programs: list[str]) -> None:
-        self.ninja("-j1", "fungi", *programs)  # tests of some rooms run the command line
-        self.dependents, self.dependencies = collections.defaultdict(set), {}
-        for block in self.ninja("-t", "deps").split("\n\n"):
-            head, *names = block.strip().split("\n")
-            own = {os.path.normpath(self.folder / name.strip()) for name in names}
-            own = {os.path.relpath(name, ROOT) for name in own if name.startswith(str(ROOT))}
-            self.dependencies[head.split(":")[0]] = own
-            for name in own:
-                self.dependents[name].add(head.split(":")[0])
+        """Objects, and programs linked of them: no target, which would bring other rooms' tests with it."""
+        self.ninja("-j1", "libfungi.a")
         self.commands = {}
         for entry in json.loads((self.folder / "compile_commands.json").read_text()):
             words = shlex.split(entry["command"])
             self.commands[words[words.index("-o") + 1]] = words
+        parts = tuple(f"CMakeFiles/{program}.dir/" for program in programs)
+        self.ninja("-j1", *(name for name in self.commands if name.startswith(parts)),
+                   *["fungi"] * any(program in RUN_PROGRAM for program in programs))
+        self.dependencies = {}  # of objects: files of this repository
+        for block in self.ninja("-t", "deps").split("\n\n"):
+            head, *names = block.strip().split("\n")
+            own = (os.path.normpath(self.folder / name.strip()) for name in names)
+            self.dependencies[head.split(":")[0]] = {os.path.relpath(n, ROOT) for n in own if n.startswith(str(ROOT))}
         self.links = {name: shlex.split(self.ninja("-t", "commands", name).rstrip().split("\n")[-1])[2:-2]
                       for name in ["fungi", *programs]}
         self.unchanged = {}
+        for program in programs:
+            self.link(program, "", [], [], self.folder / program)
 
     def objects_of(self, file: str, program: str) -> list[str]:
         """Those that a change of this file reaches."""
         parts = ["fungi.dir", f"{program}.dir"] + ["fungi-cli.dir"] * (program in RUN_PROGRAM)
-        return sorted(name for name in self.dependents[file] if name.split("/")[1] in parts and name in self.commands)
+        return sorted(name for name in self.commands if file in self.dependencies.get(name, ())
+                      and name.split("/")[1] in parts)
 
     def compile(self, file: str, text: str, objects: list[str]) -> list[pathlib.Path] | None:
         shutil.rmtree(self.mutant, ignore_errors=True)
@@ -218,15 +222,13 @@ class Build:
         """With the tests of the file's own name first, then those that include it."""
         words = list(self.links[program])
         own = [word for word in words if word.endswith(".o")]
-        stem = pathlib.Path(file).stem
 
         def distance(name: str) -> tuple:
-            same = pathlib.Path(name).name.startswith(f"{stem}_test.")
-            included = file.rsplit(".", 1)[0] + ".h" in self.dependencies[name]
-            return not same, not included, len(self.dependencies[name])
+            same = pathlib.Path(name).name.startswith(f"{pathlib.Path(file).stem}_test.")
+            return not same, file.rsplit(".", 1)[0] + ".h" not in self.dependencies[name], len(self.dependencies[name])
 
         kept = sorted((name for name in own if name not in objects), key=distance)
-        in_program = {f"{program}.dir", "fungi.dir"} | ({"fungi-cli.dir"} if program == "fungi" else set())
+        in_program = ("fungi.dir", "fungi-cli.dir" if program == "fungi" else f"{program}.dir")
         new = [str(path) for name, path in zip(objects, made) if name.split("/")[1] in in_program]
         first = words.index(own[0])
         words = [word for word in words if word not in own]
@@ -303,7 +305,6 @@ class Trial:
         text = applied(change)
         if text is None:
             return "gone", ""
-        by = ""
         for program in self.programs:
             objects = self.build.objects_of(change.file, program)
             if not 0 < len(objects) <= MOST_OBJECTS:
@@ -354,8 +355,7 @@ def table(results: Results, rooms: dict[str, list[pathlib.Path]]) -> str:
     for room, files in rooms.items():
         names = {str(file.relative_to(ROOT)) for file in files}
         counts = {verdict: len(results.of(names, verdict)) for verdict in COUNTED}
-        lines.append(f"| {room} | {sum(counts.values())} | {counts['noticed']} | {counts['mended']} "
-                     f"| {counts['unnoticed']} |")
+        lines.append(f"| {room} | {sum(counts.values())} | " + " | ".join(str(counts[v]) for v in COUNTED) + " |")
         unnoticed += [change for change, _ in results.of(names, "unnoticed")]
     cell = lambda text: "`" + text.strip().replace("|", "\\|") + "`"
     lines += ["", "| file | line | before | after |", "|---|---|---|---|"]
