@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -53,6 +54,11 @@ TEST(ScratchMatrix, LeavesNoFileBehindAndNamesAFolderThatIsGone) {
   }
   setenv("TMPDIR", "", 1);
   EXPECT_TRUE(ScratchMatrix(10, 10, 0).on_disk()) << "empty is as good as not set";
+  const char* other = std::getenv("TMP");
+  const std::string kept_other = other ? other : "";
+  setenv("TMP", (place / "gone").c_str(), 1);
+  EXPECT_ERROR("a folder in TMP,", ScratchMatrix(10, 10, 0));
+  other ? setenv("TMP", kept_other.c_str(), 1) : unsetenv("TMP");
   setenv("TMPDIR", folder.c_str(), 1);
   // More than any disk has: an Error, not a signal.
   EXPECT_THROW(ScratchMatrix(size_t{1} << 40, 1 << 10, 0), Error);

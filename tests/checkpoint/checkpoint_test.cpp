@@ -200,6 +200,9 @@ TEST_F(FolderTest, NamesWhatIsNoCheckpoint) {
   std::filesystem::create_directory(folder_ / "lightning");
   std::filesystem::copy_file(golden("state_dict.pth"), folder_ / "lightning/last.ckpt");
   EXPECT_NO_THROW(Checkpoint::open(folder_ / "lightning"));
+  for (int i = 0; i < 16; ++i)  // in whatever order they are listed
+    std::filesystem::create_directory(folder_ / "lightning" / ("version_" + std::to_string(i)));
+  EXPECT_NO_THROW(Checkpoint::open(folder_ / "lightning"));
   EXPECT_CONTAINS(error_of([&] { Checkpoint::open("/dev/null"); }), "not a regular file");
 }
 

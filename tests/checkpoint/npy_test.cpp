@@ -95,6 +95,9 @@ TEST_F(NpyFolder, NpzThereAndBack) {
             {{"block/a", npy_array(a)}, {"labels", npy_array(labels)}, {"none", npy_array(none)}});
   EXPECT_EQ(read_file(path), first);
 
+  for (const size_t flags : {size_t{6}, first.find("PK\x01\x02") + 8})
+    EXPECT_EQ(first.substr(flags, 2), std::string("\0\x08", 2)) << "names are UTF-8";
+
   const NpzFile file = NpzFile::open(path);
   EXPECT_EQ(file.names(), (std::vector<std::string>{"block/a", "labels", "none"}));
   EXPECT_TRUE(file.contains("none"));
@@ -148,6 +151,18 @@ TEST_F(NpyFolder, NpzInPieces) {
                   "cannot be named 'm'");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "short.npz"));
   EXPECT_EQ(test::contents(folder_.path()).size(), 2u) << "left behind";
+}
+
+TEST_F(NpyFolder, OneByteHasNoOrder) {
+  for (const std::string order : {"|", "<", ">", "="}) {
+    const std::string dict =
+        "{'descr': '" + order + "u1', 'fortran_order': False, 'shape': (3,), }\n";
+    const auto path =
+        folder_.write("a.npy", std::string("\x93NUMPY\x01", 7) + '\0' +
+                                   raw(static_cast<uint16_t>(dict.size())) + dict + "\x01\x02\xff");
+    const Matrix<float> read = NpyFile::open(path).read();
+    EXPECT_EQ(read.data()[2], 255) << order;
+  }
 }
 
 TEST_F(NpyFolder, LyingHeaders) {

@@ -97,6 +97,7 @@ TEST(Safetensors, Structure) {
   EXPECT_CONTAINS(refusal("{\"a\":{\"strides\":[2]}}"), "unknown field 'strides'");
   EXPECT_CONTAINS(refusal("{\"a\":{\"x\":{\"y\":1}}}"), "nested too deep");
   EXPECT_CONTAINS(refusal("{\"a\":null}"), "a null");
+  EXPECT_CONTAINS(refusal("{" + good + ",\"b\":{\"shape\":null}}"), "a null, at tensor 'b'");
   EXPECT_CONTAINS(refusal("{\"__metadata__\":{\"a\":{}}}"), "nested too deep");
   EXPECT_CONTAINS(refusal("{\"\xff\":{}}"), "no valid JSON");
   EXPECT_CONTAINS(refusal("{" + good + "} {"), "no valid JSON");

@@ -17,6 +17,7 @@ TEST(Zip, StoredAndDeflatedEntries) {
   EXPECT_EQ(read_all(zip({stored("a.npy", npy(3)), deflated("b.npy", npy(1000)),
                           stored("c.txt", "no array")})),
             2u);
+  EXPECT_EQ(read_all(zip({deflated("a.npy", npy(400'000))})), 1u) << "a thousandth is no bomb";
 }
 
 TEST(Zip, NamesAreOnlyNames) {

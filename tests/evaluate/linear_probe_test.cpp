@@ -120,6 +120,18 @@ TEST(SoftmaxRegression, one_class_is_predicted_always) {
   EXPECT_EQ(predict(model, rows, pool), labels);
 }
 
+TEST(SoftmaxRegression, predicts_every_row_of_many_blocks) {
+  Pool pool(2);
+  std::vector<int64_t> labels;
+  const Matrix<float> rows = classes_in_space(1300, 9, 4, 12, labels);
+  const SoftmaxModel model = SoftmaxRegression(rows, labels, pool).fit({.lambda = 1e-2});
+  const std::vector<int64_t> found = predict(model, rows, pool);
+  ASSERT_EQ(found.size(), rows.rows());
+  for (size_t i = 0; i < rows.rows(); ++i)
+    ASSERT_EQ(found[i], predict(model, rows.view().slice(i, 1), pool)[0]) << i;
+  EXPECT_GT(top1_accuracy(found, labels), 0.6);
+}
+
 TEST(SoftmaxRegression, refuses_bad_input) {
   Pool pool(1);
   std::vector<int64_t> labels;

@@ -144,5 +144,18 @@ TEST(PositiveRanks, name_the_row_of_nan) {
   EXPECT_ERROR("row 33", all_ranks(whole, rows, some, Metric::cosine, pool));
 }
 
+// Behind the first block of queries, too.
+TEST(PositiveRanks, name_the_query_whose_rows_are_wrong) {
+  Pool pool(2);
+  const Matrix<float> rows = gaussian(10, 2, 11), queries = gaussian(4100, 2, 12);
+  std::vector<Relevance> relevance(4100);
+  relevance[4098].positive = {3, 10};
+  EXPECT_ERROR("expected rows below 10, query 4098 names row 10",
+               all_ranks(rows, queries, relevance, Metric::euclidean, pool));
+  relevance[4098] = {{3, 5}, {5}};
+  EXPECT_ERROR("row 5 of query 4098 is both",
+               all_ranks(rows, queries, relevance, Metric::euclidean, pool));
+}
+
 }  // namespace
 }  // namespace fungi

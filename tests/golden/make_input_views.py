@@ -100,6 +100,7 @@ def patch_cases():
         ((60, 81), 301, 96, 9, 6, CLIP, 211),
         ((64, 64), 302, 64, 4, 4, HALF, 101),
         ((45, 37), 303, 40, 1, 2, IMAGENET, 3),
+        ((50, 70), 304, 30, 9, 3, CLIP, 37),
     ]:
         image = TF.to_tensor(picture(*size, seed).resize((side, side), Image.BICUBIC))
         p = side // math.isqrt(patches)

@@ -273,6 +273,7 @@ TEST(ListDataset, EveryDialect) {
        {"a.jpg", "b.jpg"},
        {4, -1},
        {}},
+      {"blank.jsonl", "\n {\"path\": \"a.jpg\"}\n", {"a.jpg"}, {-1}, {}},
       {"names.jsonl", "{\"image\": \"a.jpg\", \"category\": \"x\"}", {"a.jpg"}, {0}, {"x"}},
   };
   const TemporaryFolder root;

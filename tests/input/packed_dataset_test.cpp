@@ -220,6 +220,14 @@ TEST(IdxDataset, PlainAndZipped) {
   EXPECT_EQ(open_dataset(root.path(), {.split = "test"})->id(1), "t10k/00001");
 }
 
+TEST(IdxDataset, MorePicturesThanTwoBytesCount) {
+  const TemporaryFolder root;
+  root.write("x-images-idx3-ubyte", idx({65793, 1, 1}, 65793));  // 0x10101
+  const auto data = open_dataset(root.path());
+  ASSERT_EQ(data->size(), 65793u);
+  EXPECT_EQ(data->read(65792).front(), 65792 % 251);
+}
+
 // Labels are found whether they are zipped as the images are or not, also where the names lack a
 // part; without a name to look for there are none.
 TEST(IdxDataset, FindsLabels) {

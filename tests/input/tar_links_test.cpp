@@ -169,7 +169,15 @@ TEST(TarNames, OneKeyForTwoImagesNamesBoth) {
   } catch (const Error& error) {
     for (const char* name : {"'same.jpg'", "'same.png'"})
       EXPECT_NE(error.message().find(name), std::string::npos) << error.message();
+    EXPECT_EQ(error.hint(), "ids name rows of the result: rename one of them");
   }
+}
+
+TEST(TarNames, OneKeyInTwoArchivesMayGoIntoTwoStores) {
+  const TemporaryFolder root;
+  for (const char* name : {"a.tar", "b.tar"})
+    TarWriter(root.path() / name).file("same.jpg", golden_image("grey.jpg"));
+  EXPECT_ERROR("or extract the archives into stores of their own", open_dataset(root.path()));
 }
 
 // Makes the first header say another size, in eleven octal digits.

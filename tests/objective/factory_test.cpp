@@ -211,8 +211,31 @@ TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
         "ibot:mask_ratio=1.5", "simclr:patch_count=5", "simclr:patch_count=1", "dino:width=1e12",
         "dino:global_crops=1,local_crops=0,skip_same_view=true"})
     EXPECT_NE(hint(bad), "") << bad;
+  for (const char* item : {"temperature", "temperature=", "=3"})
+    EXPECT_ERROR(fmt::format("expected name=value, found '{}'", item),
+                 make_objective(fmt::format("kl:{}", item), context()));
   ObjectiveContext nothing;
   EXPECT_THROW(make_objective("kl", nothing), Error);
+}
+
+TEST(Factory, CountsMayBeAsSmallAsTheyMakeSense) {
+  for (const auto& [name, lowest] : {std::pair("kl:width", 2),
+                                     {"dino:width", 2},
+                                     {"ibot:width", 2},
+                                     {"simclr:width", 2},
+                                     {"deepcluster:width", 2},
+                                     {"deepcluster:prototypes", 1},
+                                     {"deepcluster:prototype_sets", 1},
+                                     {"deepcluster:iterations", 0},
+                                     {"deepcluster:assignment_crops", 1},
+                                     {"simclr:negatives", 1},
+                                     {"simclr:stride_scale", 1},
+                                     {"dino:global_crops", 1},
+                                     {"dino:local_crops", 0}}) {
+    EXPECT_NO_THROW(make_objective(fmt::format("{}={}", name, lowest), context())) << name;
+    EXPECT_ERROR(fmt::format("must be a whole number from {} to", lowest),
+                 make_objective(fmt::format("{}={}", name, lowest - 1), context()));
+  }
 }
 
 TEST(Factory, NumbersThatWouldFillTheMemoryAreRefusedFirst) {

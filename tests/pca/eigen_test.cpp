@@ -11,6 +11,7 @@
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/random.h"
+#include "fungi/pca/eigen_band.h"
 #include "fungi/pca/eigen_kernel.h"
 
 namespace fungi {
@@ -22,6 +23,27 @@ Matrix<double> random_symmetric(size_t n, uint64_t seed) {
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j <= i; ++j) a(i, j) = a(j, i) = random.normal(i * n + j);
   return a;
+}
+
+// Whatever stood in v before.
+TEST(Reflection, BringsAVectorToItsFirstAxis) {
+  for (const std::vector<double>& x : {std::vector<double>{3, 0, 0, 0, 0, 0, 0},
+                                       {0, 0, 0, 0, 0, 0, 0},
+                                       {-2, 0, 0, 0, 0, 0, 0},
+                                       {1, 2, -3, 4, 5, -6, 7},
+                                       {-1, 2, -3, 4, 5, -6, 7},
+                                       {0, 1e-200, 0, 0, 1e-200, 0, 0},
+                                       {1e200, 1e200, 0, 0, 0, 0, -1e200}}) {
+    std::vector<double> v(x.size(), std::nan(""));
+    double beta = 0, along = 0;
+    const double tau = reflection(x.data(), x.size(), v.data(), beta);
+    for (size_t i = 0; i < x.size(); ++i) along += v[i] * x[i];
+    EXPECT_EQ(v[0], 1);
+    const double scale = std::fabs(beta) + 1e-300;
+    EXPECT_NEAR((x[0] - tau * along) / scale, beta / scale, 1e-14);
+    for (size_t i = 1; i < x.size(); ++i)
+      EXPECT_NEAR((x[i] - tau * along * v[i]) / scale, 0, 1e-14) << i;
+  }
 }
 
 void expect_eigen(const Matrix<double>& a, const Eigen& eigen, double scale) {

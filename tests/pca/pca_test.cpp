@@ -12,6 +12,7 @@
 
 #include "fungi/base/random.h"
 #include "fungi/checkpoint/npy.h"
+#include "tests/support/errors.h"
 #include "tests/support/folder.h"
 
 namespace fungi {
@@ -167,7 +168,8 @@ TEST(Pca, survives_saving) {
   }
   const std::vector<float> other{1, 2};
   write_npz(path, {{"mean", npy_array(other)}});
-  EXPECT_THROW(Pca::load(path), Error);
+  EXPECT_ERROR("expected an array 'width_and_rows' (use a file written by this program's PCA)",
+               Pca::load(path));
   const std::vector<int64_t> size{3, 9};
   write_npz(path, {{"width_and_rows", npy_array(size)},
                    {"components", npy_array(other)},

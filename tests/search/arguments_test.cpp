@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "fungi/search/index.h"
 #include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
+#include "fungi/search/metric.h"
 #include "tests/support/errors.h"
 
 namespace fungi {
@@ -59,6 +61,15 @@ TEST(Search, RefusesBlocksOfNoRowsAndCentresThatDoNotFit) {
   EXPECT_ERROR("at least one row", knn(rows, rows, 1, pool, {.database_block = 0}));
   EXPECT_ERROR("width 4", assign_to_centres(rows, narrow, pool));
   EXPECT_ERROR("found a 0 x 4 matrix", assign_to_centres(rows, none, pool));
+}
+
+TEST(Search, RowsAreCountedBy32Bits) {
+  const float one = 1;
+  const size_t most = std::numeric_limits<uint32_t>::max();
+  const View<const float> query(&one, 1, 1), fits(&one, most, 1), more(&one, most + 1, 1);
+  EXPECT_NO_THROW(search::check_search(fits, query, 1, most));
+  EXPECT_ERROR("at most 2^32 - 1 rows, found 4294967296",
+               search::check_search(more, query, 1, most));
 }
 
 }  // namespace

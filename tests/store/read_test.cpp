@@ -32,6 +32,7 @@ TEST(StoreRead, RowsByNumberAreTheRows) {
   }
   const std::vector<size_t> beyond{store.rows()};
   EXPECT_ERROR("asked for row", store.read(blocks, true, beyond, one));
+  EXPECT_ERROR("asked for row", store.gather("kl", beyond));
 }
 
 TEST(StoreRead, WhatDoesNotFitIsRefused) {
@@ -322,8 +323,11 @@ TEST(StoreRead, InfoTellsWhatIsThere) {
   EXPECT_EQ(info.first_rows.size(), 3u);
   EXPECT_EQ(info.pending_updates, 0u);
   const std::string text = to_text(info);
-  for (const char* part : {"embedding+kl", "kl [", "float32", "images/00", "(ant)", "ends early",
-                           "sha256 00ff", "temperature", "kl-head [2, 3]"}) {
+  for (const char* part :
+       {"embedding+kl", "kl [", "float32", "images/00", "(ant)", "ends early", "sha256 00ff",
+        "temperature", "kl-head [2, 3]", "pipeline   embedding+kl\n", "network    {",
+        "precision  f32\n", "on generic\n", "classes    3\n", "samples\nfirst rows\n  0  ",
+        "failed\n  images/"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
   const auto json = nlohmann::json::parse(to_json(info));

@@ -61,7 +61,8 @@ TEST(OwnViews, AreThereAndFit) {
   std::vector<float> out(views.view_floats()), small(3);
   EXPECT_ERROR("no image is open", views.write(0, out));
   views.open(image, 0);
-  EXPECT_ERROR("found view 1", views.write(1, out));
+  EXPECT_ERROR("a view from 0 to 0 and room for 192 numbers, found view 1 and 192",
+               views.write(1, out));
   EXPECT_ERROR("room for 192 numbers", views.write(0, small));
   views.write(0, out);
 }
