@@ -4,6 +4,7 @@
 // is what the classes of `transformers` for them do.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "fungi/base/error.h"
@@ -29,6 +30,11 @@ void for_each_line(const FileBytes& file, const Line& line) {
     line(one);
     begin = end + 1;
   }
+}
+
+bool has_piece(const Vocabulary& vocabulary, std::string_view word) {
+  return std::any_of(vocabulary.begin(), vocabulary.end(),
+                     [&](const auto& each) { return each.first == word; });
 }
 
 int32_t add_special(Tokenizer::Parts& parts, const std::string& word, bool lstrip = false) {
@@ -90,10 +96,6 @@ void read_vocab_txt(const FileBytes& file, const Config& config, Tokenizer::Part
   for_each_line(file, [&](std::string_view line) {
     vocabulary.emplace_back(line, int32_t(vocabulary.size()));
   });
-  const auto has = [&](std::string_view word) {
-    return std::any_of(vocabulary.begin(), vocabulary.end(),
-                       [&](const auto& each) { return each.first == word; });
-  };
   const std::string unknown = config.word("unk_token").value_or("[UNK]");
   parts.model = make_wordpiece(vocabulary, unknown, "##", 100, file.path());
   const bool lowercase = config.truth("do_lower_case").value_or(true);
@@ -105,7 +107,7 @@ void read_vocab_txt(const FileBytes& file, const Config& config, Tokenizer::Part
   const std::string end = word_for(parts, config, "sep_token", {"[SEP]", "</s>"});
   parts.around = {{needed_id(parts, begin, file)}, {needed_id(parts, end, file)}};
   // MPNet's mask takes the blanks before it.
-  add_all_special(parts, config, !has("[MASK]"),
+  add_all_special(parts, config, !has_piece(vocabulary, "[MASK]"),
                   {unknown, begin, end, word_for(parts, config, "pad_token", {"[PAD]", "<pad>"})});
 }
 
@@ -121,14 +123,10 @@ void read_vocab_json(const FileBytes& file, const FileBytes& merges_file, const 
            merges_file.path(), "fetch the file again");
     merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
   });
-  const auto has = [&](std::string_view word) {
-    return std::any_of(vocabulary.begin(), vocabulary.end(),
-                       [&](const auto& each) { return each.first == word; });
-  };
-  if (has("<|startoftext|>")) return read_clip(vocabulary, merges, file, parts);
+  if (has_piece(vocabulary, "<|startoftext|>")) return read_clip(vocabulary, merges, file, parts);
   parts.model = make_bpe(vocabulary, merges, {}, file.path());
   parts.pre_tokenizer = make_byte_level(config.truth("add_prefix_space").value_or(false), true);
-  if (has("<s>")) {
+  if (has_piece(vocabulary, "<s>")) {
     const std::string begin = word_for(parts, config, "cls_token", {"<s>"});
     const std::string end = word_for(parts, config, "sep_token", {"</s>"});
     parts.around = {{needed_id(parts, begin, file)}, {needed_id(parts, end, file)}};

@@ -4,11 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <thread>
+#include <algorithm>
+#include <filesystem>
 
 #include "fungi/token/tokenizer.h"
-#include "tests/support/errors.h"
 
 namespace fungi {
 namespace {
