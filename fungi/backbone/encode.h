@@ -34,6 +34,7 @@ struct Backbone::Weights {
   std::vector<Block> blocks;
   Norm final_norm;
   Linear head;
+  std::shared_ptr<const WordHead> word_head;
   Matrix<float> rotary;          // [patches, 2·head_dim]: cosines, sines
   Matrix<float> relative_table;  // [buckets, heads]
 };

@@ -7,6 +7,7 @@
 #include "fungi/backbone/encode.h"
 #include "fungi/backbone/position.h"
 #include "fungi/backbone/recipes.h"
+#include "fungi/backbone/word_head.h"
 
 namespace fungi {
 namespace {
@@ -104,6 +105,9 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   w.path = path;
   w.stamp = checkpoint.stamp();
   w.notes = std::move(reading.notes);
+  if (options.word_head)
+    w.word_head =
+        load_word_head(checkpoint, reading, kernel::kernel_for(options.isa, Precision::f32));
   load(w, CheckpointTensors(checkpoint, std::move(reading.recipes)), pool);
   return Backbone(weights);
 }

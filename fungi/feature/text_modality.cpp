@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "fungi/base/error.h"
+#include "fungi/view/hidden_words.h"
 
 namespace fungi {
 namespace {
@@ -21,6 +22,17 @@ std::shared_ptr<const Tokenizer> tokenizer_beside(const fs::path& model) {
 }
 
 }  // namespace
+
+size_t TextModality::views(const ViewPlan& plan) const {
+  if (std::holds_alternative<HiddenWords>(plan)) require_mask(reading_);
+  return text_view_count(plan);
+}
+
+std::unique_ptr<ViewMaker> TextModality::maker(const ViewPlan& plan) const {
+  if (const auto* hidden = std::get_if<HiddenWords>(&plan))
+    return std::make_unique<HiddenWordViews>(*hidden, reading_);
+  return std::make_unique<TextViews>(plan, reading_);
+}
 
 TextReading text_reading(const Architecture& a, const TextOptions& options, const fs::path& model) {
   TextReading reading{options.tokenizer ? options.tokenizer : tokenizer_beside(model), a.tokens(),
