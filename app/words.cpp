@@ -51,6 +51,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
     {"validation", "--validation"},
+    {"weight", "--weight"},
 };
 
 }  // namespace

@@ -71,6 +71,7 @@ struct GradientSearch::State {
   size_t block_bytes = 0, columns = 0;
   Side database, queries;
   std::vector<GradientProducts> products;  // by gradient
+  std::vector<double> weights;             // by gradient, squared: StoreBlock::weight
   std::optional<search::ExactKey> exact;   // of embeddings
 
   void open(Side& side, const std::vector<std::string>& gradients, bool embedding);
@@ -114,7 +115,8 @@ void GradientSearch::State::measure(Side& side, Pool& pool) {
       if (!std::isfinite(norm)) fail_not_finite(side.name, side.rows[i]);
       side.norms[i] = norm * norm;
     }
-    for (const std::vector<double>& squares : side.squares) side.norms[i] += squares[i] > 0;
+    for (size_t g = 0; g < products.size(); ++g)
+      side.norms[i] += weights[g] * (side.squares[g][i] > 0);
     side.norms[i] = std::sqrt(side.norms[i]);
   }
 }
@@ -142,9 +144,10 @@ void GradientSearch::State::add_gradient(size_t gradient, const Block& x, const 
       const double square = x_squares[i] * y_squares[j];
       const double cosine = square > 0 ? products_of(i, j) / std::sqrt(square) : 0;
       // In this order, std::max leaves a NaN as it is.
-      keys(i, j) += metric == Metric::euclidean
-                        ? std::max((x_squares[i] > 0) + (y_squares[j] > 0) - 2 * cosine, 0.0)
-                        : -cosine;
+      keys(i, j) += weights[gradient] *
+                    (metric == Metric::euclidean
+                         ? std::max((x_squares[i] > 0) + (y_squares[j] > 0) - 2 * cosine, 0.0)
+                         : -cosine);
     }
   }
 }
@@ -186,7 +189,7 @@ GradientSearch::GradientSearch(const Store& database, const Store& queries,
     if (block.name == "embedding")
       embedding = true, s.columns += block.width;
     else
-      gradients.push_back(block.name);
+      gradients.push_back(block.name), s.weights.push_back(block.weight * block.weight);
   }
   s.database.rows = std::move(options.database_rows);
   if (s.database.rows.empty()) s.database.rows = all_rows(database);

@@ -42,8 +42,10 @@ StoreType type_of(const NpyFile& file) {
 
 }  // namespace
 
-size_t normalise_rows(View<float> rows) {
+size_t normalise_rows(View<float> rows, double length) {
   const std::vector<double> norms = fungi::normalise_rows(rows, rows);
+  for (size_t i = 0; i < rows.rows && length != 1; ++i)
+    for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(length * rows(i, j));
   const auto finite = [](double norm) { return std::isfinite(norm); };
   return size_t(std::find_if_not(norms.begin(), norms.end(), finite) - norms.begin());
 }

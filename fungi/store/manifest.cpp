@@ -15,6 +15,7 @@ namespace {
 
 using store::Json;
 
+constexpr double kMostWeight = 1e6;  // of a block, in lengths of the embedding
 constexpr const char* kFormat = "fungi feature store";
 constexpr size_t kMostFloats = size_t{1} << 40;  // of a block per sample: sums do not overflow
 
@@ -25,6 +26,7 @@ Json blocks_json(const StoreSpec& spec) {
                       {"rows", block.rows},
                       {"width", block.width},
                       {"type", to_string(spec.type)}});
+    if (block.weight != 1) blocks.back()["weight"] = block.weight;
   }
   return blocks;
 }
@@ -221,6 +223,8 @@ StoreManifest read_fields(const std::string& text, const std::string& place) {
     m.spec.blocks.push_back({field<std::string>(block, "name", place),
                              field<size_t>(block, "width", place),
                              field<size_t>(block, "rows", place)});
+    if (block.contains("weight"))
+      m.spec.blocks.back().weight = field<double>(block, "weight", place);
     m.spec.type = parse_store_type(field<std::string>(block, "type", place));
   }
   const Json model = field<Json>(json, "model", place);
@@ -292,6 +296,10 @@ void require_valid(const StoreSpec& spec) {
     require_file_name(name, "store");
     if (block.width == 0) fail(fmt::format("the block '{}' has no columns", name), "store");
     if (block.rows == 0) fail(fmt::format("the block '{}' has no rows", name), "store");
+    if (!(block.weight > 0 && block.weight <= kMostWeight))
+      fail(fmt::format("the weight of the block '{}' is {}, expected one above 0 and up to {}",
+                       name, block.weight, kMostWeight),
+           "store", "give another `weight`");
     if (block.rows > kMostFloats / block.width)
       fail(fmt::format("the block '{}' has {} rows of {} columns per sample: more than any file",
                        name, block.rows, block.width),

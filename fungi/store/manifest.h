@@ -18,6 +18,7 @@ struct StoreBlock {
   size_t width = 0;
   size_t rows =
       1;  // of `width` floats, per sample: the patches of an image, the terms of a gradient
+  double weight = 1;  // the length of its rows beside other blocks, whatever they have in its file
   size_t size() const { return rows * width; }  // floats per sample, one row after the other
   bool operator==(const StoreBlock&) const = default;
 };
