@@ -30,6 +30,8 @@
 #include "fungi/objective/factory.h"
 #include "fungi/objective/objective.h"
 #include "fungi/pca/pca.h"
+#include "fungi/prompt/ask.h"
+#include "fungi/prompt/score.h"
 #include "fungi/report/report.h"
 #include "fungi/retrieve/database.h"
 #include "fungi/retrieve/feature_index.h"
