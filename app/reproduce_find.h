@@ -18,6 +18,7 @@ struct FoundData {
   std::string train_split, test_split;
   std::filesystem::path validation;  // the official one; may be empty
   std::filesystem::path truth;       // of retrieval
+  std::filesystem::path label_names;  // of texts whose labels are numbers; may be empty
 };
 
 struct Absent {

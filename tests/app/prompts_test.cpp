@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "fungi/prompt/http.h"
+#include "tests/app/language_model.h"
 #include "tests/support/texts.h"
 
 namespace fungi {
@@ -23,40 +24,9 @@ using nlohmann::json;
 using test::read_file;
 using test::run_fungi;
 
-std::vector<json> json_lines(const fs::path& file) {
-  std::vector<json> lines;
-  std::istringstream in(read_file(file));
-  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
-  return lines;
-}
-
-void sleep_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
-
-// language_model.py, for as long as this lives.
-class LanguageModel {
- public:
-  explicit LanguageModel(const std::string& mode) {
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::execlp("python3", "python3", "tests/app/language_model.py", folder_.path().c_str(),
-               mode.c_str(), nullptr);
-      ::_exit(127);
-    }
-    for (size_t i = 0; i < 4000 && !fs::exists(folder_ / "port"); ++i) sleep_a_little();
-  }
-  ~LanguageModel() {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
-  std::string endpoint() const { return "http://127.0.0.1:" + read_file(folder_ / "port") + "/v1"; }
-  std::vector<json> log() const {
-    return fs::exists(folder_ / "log") ? json_lines(folder_ / "log") : std::vector<json>();
-  }
-
- private:
-  test::TemporaryFolder folder_;
-  pid_t child_;
-};
+using test::json_lines;
+using test::LanguageModel;
+using test::sleep_a_little;
 
 class PromptsTest : public ::testing::Test {
  protected:
@@ -109,20 +79,20 @@ TEST_F(PromptsTest, RequestsHaveTheShapeOfBatchFiles) {
     EXPECT_EQ(lines[i]["body"]["messages"][0]["role"], "user");
   }
   // The examples are those that a search finds, with their labels.
-  const json found = json::parse(
-      run_fungi("search " + at("train") + " -k 3 --json --features embedding+kl --data " +
-                at("train.tsv") + " --text 'when comes a other phone ?'")
-          .out)["queries"][0]["neighbours"];
-  size_t row = 0;
-  std::istringstream texts(read_file(at("test.tsv")));
-  for (std::string line; std::getline(texts, line) && !line.ends_with("other phone ?");) ++row;
-  if (row < kTest) {
+  for (const size_t row : {0, 5, 47}) {
+    const std::string line = test::questions(1, kTrain + row),
+                      text = line.substr(line.find('\t') + 1, line.size() - line.find('\t') - 2);
+    const json found = json::parse(
+        run_fungi("search " + at("train") + " -k 3 --json --features embedding+kl --data " +
+                  at("train.tsv") + " --text '" + text + "'")
+            .out)["queries"][0]["neighbours"];
     std::string examples;
     for (const json& one : found)
       examples += fmt::format("text: {}\nlabel: {}\n", one["text"].get<std::string>(),
                               one["class"].get<std::string>());
-    EXPECT_NE(lines[row]["body"]["messages"][0]["content"].get<std::string>().find(examples),
-              std::string::npos);
+    const std::string prompt = lines[row]["body"]["messages"][0]["content"];
+    EXPECT_NE(prompt.find("labels:\n\n" + examples + "\n"), std::string::npos) << prompt << examples;
+    EXPECT_TRUE(prompt.ends_with("text: " + text + "\nlabel:")) << prompt;
   }
   const std::string first = read_file(prompts());
   EXPECT_EQ(run_fungi(making("-k 3 -j 1")).status, 0);
@@ -149,8 +119,9 @@ TEST_F(PromptsTest, EachRequestIsAnsweredOnceWhateverAServerDoes) {
     ++fates[line["fate"]];
     answers[line["prompt"]] += line["fate"] == "none";
     if (line["fate"] == "429") limited[line["prompt"]] = line["time"].get<double>() + 1;
-    if (line["fate"] == "none" && limited.count(line["prompt"]))
+    if (line["fate"] == "none" && limited.count(line["prompt"])) {
       EXPECT_GE(line["time"].get<double>(), limited[line["prompt"]] - 0.01);
+    }
   }
   EXPECT_EQ(fates.size(), 8u) << "the texts are to meet each trouble";
   EXPECT_EQ(answers.size(), kTest);
