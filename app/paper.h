@@ -52,7 +52,7 @@ const PaperData& paper_data(const std::string& key);
 struct PaperBackbone {
   std::string key, title, file;  // file: as its authors name it
   std::string family, dialect;   // of Architecture; empty: any
-  size_t width = 0, patch = 0;  // patch: 0 of texts
+  size_t width = 0, patch = 0;   // patch: 0 of texts
   // Where the architecture does not tell models apart their path must: it holds one of these words
   // and none of those.
   std::vector<std::string> named, not_named;

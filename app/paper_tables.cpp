@@ -132,7 +132,8 @@ hard embedding+kl deit-b16 12.6 37.7
 hard embedding+dino deit-b16 12.7 40.2
 hard embedding+kl+dino deit-b16 12.8 40.0)"},
 
-      {"text", "Nearest neighbours of texts; few-shot: 5 rows times classes, 10 of AG News", Protocol::knn,
+      {"text", "Nearest neighbours of texts; few-shot: 5 rows times classes, 10 of AG News",
+       Protocol::knn,
        R"(setting features backbone trec banking77 sst agnews tweeteval
 full embedding bert 83.6 55.4 40.0 88.8 23.8
 full embedding+kl bert 85.6 67.1 40.7 91.0 24.4

@@ -106,6 +106,10 @@ int ask_server(const Prompts& prompts, const Server& server, const Arguments& a,
   return kOk;
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  return std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
+}
+
 int write(const Arguments& a) {
   const std::optional<Server> server = server_of(a);
   const Store train = Store::open(a.train), test = Store::open(a.test);
@@ -113,6 +117,8 @@ int write(const Arguments& a) {
     require_outside(*store, a.out);
     if (server) require_outside(*store, a.replies);
   }
+  if (server && same_file(a.out, a.replies))
+    fail("requests and replies would be the same file", a.out, "name another with --replies");
   Notes notes{.shown = !a.json};
   const Prompts prompts = make_prompts(train, test, a, notes);
   const uintmax_t bytes = write_batch(prompts, a.out);
@@ -204,7 +210,8 @@ int score(const Arguments& a) {
           shown(stray.reply.substr(0, 60)));
     table.push_back(table_row(file, one.accuracy, one.all, {percent(one.standard_error)}));
   }
-  print_table({"replies", "right %", "± %", "right", "rows", "no label", "failed", "missing"}, table);
+  print_table({"replies", "right %", "± %", "right", "rows", "no label", "failed", "missing"},
+              table);
   fmt::print("a row without an answer counts as an error; ± is the binomial standard error\n");
   print_classes(scores);
   return kOk;
@@ -283,7 +290,8 @@ Verb add_prompts(CLI::App& parent, CLI::App*& self) {
                    "A file with a line label<TAB>name for each label");
   self->add_option("--limit", a->prompts.limit, "The first so many test texts; 0 = all")
       ->capture_default_str();
-  auto* score_option = self->add_option("--score", a->score, "Count how many replies of this file are right");
+  auto* score_option =
+      self->add_option("--score", a->score, "Count how many replies of this file are right");
   self->add_option("--baseline", a->baseline, "Replies to requests of --random, to stand beside it")
       ->needs(score_option);
   a->threads.add_to(*self);
@@ -292,8 +300,9 @@ Verb add_prompts(CLI::App& parent, CLI::App*& self) {
     const bool scores = !score_option->empty();
     for (const CLI::Option* option : making)
       if (scores && option->count() > 0)
-        throw CLI::ValidationError("--score", fmt::format("{} is about making requests: leave it out",
-                                                          option->get_name()));
+        throw CLI::ValidationError(
+            "--score",
+            fmt::format("{} is about making requests: leave it out", option->get_name()));
     for (const CLI::Option* option : {train_data, test_data})
       if (!scores && option->empty())
         throw CLI::ValidationError(

@@ -77,12 +77,12 @@ std::vector<const char*> differences(const Backbone& backbone) {
 // What tells that a file given with --use is another model; empty: nothing.
 std::string other_size(const Architecture& a, const PaperBackbone& facts) {
   if (facts.patch == 0)
-    return a.width == facts.width ? ""
-                                  : fmt::format(" has width {}, {} has {}", a.width, facts.title,
-                                                facts.width);
+    return a.width == facts.width
+               ? ""
+               : fmt::format(" has width {}, {} has {}", a.width, facts.title, facts.width);
   if (a.width == facts.width && a.patch_h == facts.patch) return "";
-  return fmt::format(" has width {} and patch {}, {} has {} and {}", a.width, a.patch_h, facts.title,
-                     facts.width, facts.patch);
+  return fmt::format(" has width {} and patch {}, {} has {} and {}", a.width, a.patch_h,
+                     facts.title, facts.width, facts.patch);
 }
 
 using Results =
@@ -133,8 +133,7 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
     for (const auto& [what, how] : result.waiting)
       findings.absent.push_back(
           {"replies", fmt::format("{} on {}, {}", pair.first, pair.second, what.second), "", how});
-    if (!data.note.empty())
-      findings.notes.push_back(fmt::format("{}: {}", data.title, data.note));
+    if (!data.note.empty()) findings.notes.push_back(fmt::format("{}: {}", data.title, data.note));
     if (result.failed)
       findings.notes.push_back(fmt::format("{} on {}: {} samples failed (failed.jsonl)", pair.first,
                                            pair.second, result.failed));

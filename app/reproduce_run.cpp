@@ -162,13 +162,13 @@ struct Job {
         const LinearProbeScore& score = scored.combinations[0].score;
         return metric(score.accuracy, score.mean_per_class);
       }
-      const KnnResult scored = evaluate_knn(
-          train, test,
-          {.combinations = rows_of(features),
-           .k = kNeighbours,
-           .shots = shots,
-           .sampling = data.texts ? Sampling::stratified : Sampling::first},
-          pool);
+      const KnnResult scored =
+          evaluate_knn(train, test,
+                       {.combinations = rows_of(features),
+                        .k = kNeighbours,
+                        .shots = shots,
+                        .sampling = data.texts ? Sampling::stratified : Sampling::first},
+                       pool);
       const KnnScore& score = scored.combinations[0].score;
       return metric(score.accuracy, score.mean_per_class);
     });
@@ -183,8 +183,8 @@ struct Job {
     fill(result, [&](const std::string& setting, const std::string& features) -> double {
       std::string why = "a language model has to be asked";
       if (fs::exists(file("replies", features))) {
-        const PromptScore score = score_replies(
-            train, test, label_names(train, found.label_names), file("replies", features));
+        const PromptScore score = score_replies(train, test, label_names(train, found.label_names),
+                                                file("replies", features));
         if (score.all.answered() == score.all.rows) return 100 * score.accuracy;
         why = fmt::format("{} of {} texts have no answer", score.all.rows - score.all.answered(),
                           score.all.rows);

@@ -36,10 +36,9 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
   }
 }
 
-std::optional<SampleKind> sample_kind(const InputSettings& settings) {
-  if (std::holds_alternative<ImageSettings>(settings)) return SampleKind::image;
+SampleKind sample_kind(const InputSettings& settings) {
   if (std::holds_alternative<TextSettings>(settings)) return SampleKind::text;
-  return {};
+  return std::holds_alternative<ImageSettings>(settings) ? SampleKind::image : SampleKind::own;
 }
 
 DecodeOptions decode_options(const InputSettings& settings) {

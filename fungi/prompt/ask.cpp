@@ -8,6 +8,7 @@
 #include <cmath>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -79,7 +80,11 @@ class Asking {
     report();
     std::vector<std::thread> threads;
     const size_t count = std::min(std::max<size_t>(o_.parallel, 1), work_.size());
-    for (size_t t = 0; t < count; ++t) threads.emplace_back([this] { work(); });
+    try {
+      for (size_t t = 0; t < count; ++t) threads.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // no more of them: those that are there do it all
+      if (threads.empty()) throw;
+    }
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);
     result_.left = result_.requests - result_.earlier - result_.answered - result_.failed;
@@ -145,8 +150,7 @@ class Asking {
       reply.trouble = key_.hidden(std::move(reply.trouble));
       const Verdict verdict = judge(reply);
       if (verdict == Verdict::answer) return add_answer(request, reply);
-      if (verdict == Verdict::end)
-        fail(trouble_of(reply), "`endpoint`", hint_for(reply.status));
+      if (verdict == Verdict::end) fail(trouble_of(reply), "`endpoint`", hint_for(reply.status));
       const bool too_long = reply.retry_after && *reply.retry_after > kLongestRetryAfter;
       if (verdict == Verdict::refused || too_long || attempt + 1 >= o_.tries)
         return add_failure(request, reply, verdict, attempt + 1);

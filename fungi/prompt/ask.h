@@ -16,10 +16,10 @@
 namespace fungi {
 
 struct AskOptions {
-  size_t parallel = 4;          // requests on their way at once
-  size_t tries = 6;             // of each request
-  double first_wait = 1;        // seconds before the second try; twice as long each time,
-  double longest_wait = 60;     // until this; a server's Retry-After takes its place
+  size_t parallel = 4;       // requests on their way at once
+  size_t tries = 6;          // of each request
+  double first_wait = 1;     // seconds before the second try; twice as long each time,
+  double longest_wait = 60;  // until this; a server's Retry-After takes its place
   const std::atomic<bool>* stop = nullptr;  // once set nothing more is sent; answers are waited for
   std::function<void(size_t done, size_t total, size_t failed)> progress = {};  // one at a time
   std::function<void(const std::string&)> note = {};  // of the first thing that is tried again
@@ -27,9 +27,9 @@ struct AskOptions {
 
 struct AskResult {
   size_t requests = 0;
-  size_t earlier = 0;              // answered before, and not asked again
-  size_t answered = 0, failed = 0;  // now
-  size_t left = 0;                 // neither, since the run was stopped
+  size_t earlier = 0;                       // answered before, and not asked again
+  size_t answered = 0, failed = 0;          // now
+  size_t left = 0;                          // neither, since the run was stopped
   std::vector<std::string> first_troubles;  // of requests that failed, the first few
 };
 

@@ -49,7 +49,8 @@ Endpoint parse_endpoint(const std::string& address) {
   out.encrypted = scheme == "https";
   rest.remove_prefix(scheme.size() + 3);
   for (const char c : rest)
-    if (c <= ' ' || c >= 0x7F || c == '\\') refuse("expected an address of ASCII letters without blanks");
+    if (c <= ' ' || c >= 0x7F || c == '\\')
+      refuse("expected an address of ASCII letters without blanks");
   if (rest.find('@') != std::string_view::npos)
     refuse("expected an address without name and password: a key comes from the environment");
   if (rest.find_first_of("?#") != std::string_view::npos)
@@ -70,8 +71,9 @@ Endpoint parse_endpoint(const std::string& address) {
       refuse("expected the name of a host");
     port = authority.substr(colon);
   }
-  if (!port.empty() && (port[0] != ':' || port.size() < 2 || port.size() > 6 ||
-                        !only(port.substr(1), kDigits) || std::stoi(std::string(port.substr(1))) > 65535))
+  if (!port.empty() &&
+      (port[0] != ':' || port.size() < 2 || port.size() > 6 || !only(port.substr(1), kDigits) ||
+       std::stoi(std::string(port.substr(1))) > 65535))
     refuse("expected a port from 0 to 65535 behind the host");
   out.loopback = host == "localhost" || host == "::1" || is_loopback_number(host);
   while (path.ends_with('/')) path.remove_suffix(1);
@@ -105,8 +107,9 @@ ApiKey read_key(const Endpoint& endpoint, const KeyOptions& o) {
       fail("expected a key of ASCII letters without blanks or line ends, found others", variable,
            "export the key again, and nothing else with it");
   if (!endpoint.encrypted && !endpoint.loopback && !o.over_http)
-    fail(fmt::format("the key in {} would travel without encryption, for everybody on the way to read",
-                     variable),
+    fail(fmt::format(
+             "the key in {} would travel without encryption, for everybody on the way to read",
+             variable),
          "`endpoint`",
          "use https://, send no key with `key_variable=none`, or allow it with `key_over_http`");
   return key;

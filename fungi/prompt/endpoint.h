@@ -32,8 +32,8 @@ class ApiKey {
   std::string key_;
 };
 
-// Errors: a stated variable that is not set, a key that could be read on the way and `over_http` does
-// not say that it may, one with characters that no key has.
+// Errors: a stated variable that is not set, a key that could be read on the way and `over_http`
+// does not say that it may, one with characters that no key has.
 ApiKey read_key(const Endpoint& endpoint, const KeyOptions& options);
 
 }  // namespace fungi

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fungi/base/error.h"
 #include "fungi/prompt/http.h"
 
@@ -55,7 +57,7 @@ class CurlSession final : public HttpSession {
     set(CURLOPT_USERAGENT, "fungi/" FUNGI_VERSION);
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-    set(CURLOPT_TIMEOUT_MS, long(o.timeout * 1000));
+    set(CURLOPT_TIMEOUT_MS, long(std::clamp(o.timeout * 1000, 1.0, 1e9)));  // 0 would be none
     set(CURLOPT_WRITEFUNCTION, take);
     set(CURLOPT_ACCEPT_ENCODING, "");  // whatever libcurl unpacks
     set(CURLOPT_POST, 1L);
@@ -105,7 +107,8 @@ class CurlSession final : public HttpSession {
 
 OpenSession http_sessions(const Endpoint& endpoint, const ApiKey& key, HttpOptions o) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (ready != CURLE_OK) fail("libcurl could not be started", "`endpoint`", curl_easy_strerror(ready));
+  if (ready != CURLE_OK)
+    fail("libcurl could not be started", "`endpoint`", curl_easy_strerror(ready));
   return [=] { return std::make_unique<CurlSession>(endpoint, key, o); };
 }
 

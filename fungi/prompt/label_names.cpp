@@ -37,10 +37,11 @@ std::map<std::string, std::string, std::less<>> read_names(const std::filesystem
       refuse("expected a label, a tab and its name, found no tab",
              "write one line for each label: label<TAB>name");
     const std::string_view name = row.substr(tab + 1);
-    const auto [at, fresh] = names.emplace(stripped(row.substr(0, tab)),
-                                           stripped(name.substr(0, name.find('\t'))));
+    const auto [at, fresh] =
+        names.emplace(stripped(row.substr(0, tab)), stripped(name.substr(0, name.find('\t'))));
     if (at->second.empty()) refuse("the name is empty", "give every label a name");
-    if (!fresh) refuse(fmt::format("the label '{}' stands there again", at->first), "keep one line");
+    if (!fresh)
+      refuse(fmt::format("the label '{}' stands there again", at->first), "keep one line");
   }
   return names;
 }

@@ -109,8 +109,9 @@ ReplyList parse_replies(const std::string& text, const std::string& name, size_t
     }
     PromptReply& there = list.replies[at->second];
     if (there.text && reply.text)
-      fail(fmt::format("'{}' is answered twice, in the lines {} and {}", reply.id, there.line, line),
-           name, "keep the replies of one run in a file");
+      fail(
+          fmt::format("'{}' is answered twice, in the lines {} and {}", reply.id, there.line, line),
+          name, "keep the replies of one run in a file");
     if (!there.text) there = std::move(reply);
   }
   return list;
@@ -164,6 +165,11 @@ ReplyFile::ReplyFile(const std::filesystem::path& path) : state_(new State{path.
   const std::string text = store::read_text(path);
   size_t whole = 0;
   s.earlier = parse_replies(text, s.name, whole).replies;
+  // Half a line of somebody else's file is not ours to cut off.
+  constexpr std::string_view kOurs = "{\"custom_id\":";
+  if (const auto half = std::string_view(text).substr(whole);
+      !half.starts_with(kOurs) && !kOurs.starts_with(half))
+    fail("expected a file of replies, found another end", s.name, "name another file");
   if (whole < text.size() && ::ftruncate(s.file.number, off_t(whole)) != 0) s.give_up("be mended");
   if (whole > 0 && text[whole - 1] != '\n' && !write_all(s.file, std::as_bytes(std::span("\n", 1))))
     s.give_up("be written");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies of a language model, one line of JSON each, in the shape of the files that OpenAI's batch
-// service gives back: custom_id, response with status_code and body, error. Lines that we write also
-// have the checksum of their request, so that no reply is taken for that to another one.
+// service gives back: custom_id, response with status_code and body, error. Lines that we write
+// also have the checksum of their request, so that no reply is taken for that to another one.
 #pragma once
 
 #include <cstdint>

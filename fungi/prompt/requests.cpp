@@ -57,7 +57,8 @@ Prompts::Prompts(const Store& train, const Store& test, PromptTexts texts, const
   s.model = o.model;
   s.layout = o.layout;
   require_labels(train);
-  for (const int64_t label : train.labels()) s.label_of_row.push_back(names.names.at(size_t(label)));
+  for (const int64_t label : train.labels())
+    s.label_of_row.push_back(names.names.at(size_t(label)));
   align_labels(train.classes(), test);  // nobody should pay for answers that cannot be scored
 
   s.ids = test.ids();

@@ -25,10 +25,10 @@ struct PromptOptions {
   std::optional<size_t> k = {};  // examples; none: 20 as in the paper, or all rows where fewer
   Metric metric = Metric::euclidean;
   RowOptions rows = {};
-  bool nearest_last = false;     // the nearest example stands just above the text
-  bool random = false;           // any training rows instead of the nearest, drawn from the seed
+  bool nearest_last = false;  // the nearest example stands just above the text
+  bool random = false;        // any training rows instead of the nearest, drawn from the seed
   uint64_t seed = 42;
-  size_t limit = 0;              // the first so many test rows; 0: all
+  size_t limit = 0;                   // the first so many test rows; 0: all
   std::string model = "gpt-4o-mini";  // the language model, as its server calls it
   PromptTemplate layout = PromptTemplate::usual();
 };
@@ -57,7 +57,7 @@ class Prompts {
   ~Prompts();
 
   size_t size() const;
-  size_t examples() const;                      // in each
+  size_t examples() const;                                   // in each
   const std::vector<uint32_t>& examples_of(size_t i) const;  // training rows as they stand there
   PromptRequest request(size_t i) const;
   const std::vector<std::string>& notes() const;

@@ -14,10 +14,11 @@ namespace fungi {
 void require_texts(const Store& store) {
   const StoreSpec& spec = store.manifest().spec;
   if (!has_settings(spec)) return;
-  const auto kind = sample_kind(read_settings(spec, store.folder().string()).input);
-  if (kind && *kind != SampleKind::text)
-    fail(fmt::format("expected a store of texts, found one of {}s", to_string(*kind)),
-         store.folder().string(), "prompts are made of texts: `extract` some with a model of texts");
+  const SampleKind kind = sample_kind(read_settings(spec, store.folder().string()).input);
+  if (kind != SampleKind::text && kind != SampleKind::own)
+    fail(fmt::format("expected a store of texts, found one of {}s", to_string(kind)),
+         store.folder().string(),
+         "prompts are made of texts: `extract` some with a model of texts");
 }
 
 StoreTexts::StoreTexts(const Store& store, std::unique_ptr<Dataset> data, const std::string& word)

@@ -124,7 +124,8 @@ class PromptTemplate::Reader {
     if (opened_ == 0) fail("expected a line {examples}, found none", place_, kChoices);
     if (list_ == &out_.example_)
       refuse(opened_, "the examples that begin here have no line {end}", kChoices);
-    for (const auto& [part, name] : {std::pair(Part::text, "{text}"), std::pair(Part::label, "{label}")})
+    for (const auto& [part, name] :
+         {std::pair(Part::text, "{text}"), std::pair(Part::label, "{label}")})
       if (!has(out_.example_, part))
         refuse(opened_, fmt::format("the examples that begin here do not show {}", name), kChoices);
     if (!has(out_.before_, Part::labels) && !has(out_.after_, Part::labels))
@@ -161,10 +162,18 @@ std::string PromptTemplate::fill(std::string_view labels, std::span<const Prompt
   const auto add = [&](const std::vector<Piece>& list, std::string_view own,
                        std::string_view label) {
     for (const Piece& piece : list) switch (piece.part) {
-        case Part::words: out += piece.words; break;
-        case Part::labels: out += labels; break;
-        case Part::text: out += own; break;
-        case Part::label: out += label; break;
+        case Part::words:
+          out += piece.words;
+          break;
+        case Part::labels:
+          out += labels;
+          break;
+        case Part::text:
+          out += own;
+          break;
+        case Part::label:
+          out += label;
+          break;
       }
   };
   add(before_, text, "");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a prompt is laid out: words with placeholders. {labels} is the list of all label names and
 // {text} the text that is asked about; the lines between a line {examples} and a line {end} are
-// repeated for each example, where {text} and {label} are those of the example. {{ and }} are braces.
+// repeated for each example, where {text} and {label} are those of the example. {{ and }} are
+// braces.
 #pragma once
 
 #include <filesystem>

@@ -35,7 +35,8 @@ class LanguageModel {
                mode.c_str(), nullptr);
       ::_exit(127);
     }
-    for (size_t i = 0; i < 4000 && !std::filesystem::exists(folder_ / "port"); ++i) sleep_a_little();
+    for (size_t i = 0; i < 4000 && !std::filesystem::exists(folder_ / "port"); ++i)
+      sleep_a_little();
   }
   ~LanguageModel() {
     ::kill(child_, SIGKILL);
@@ -43,7 +44,8 @@ class LanguageModel {
   }
   std::string endpoint() const { return "http://127.0.0.1:" + read_file(folder_ / "port") + "/v1"; }
   std::vector<nlohmann::json> log() const {
-    return std::filesystem::exists(folder_ / "log") ? json_lines(folder_ / "log") : std::vector<nlohmann::json>();
+    return std::filesystem::exists(folder_ / "log") ? json_lines(folder_ / "log")
+                                                    : std::vector<nlohmann::json>();
   }
 
  private:

@@ -69,7 +69,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         elif fate == "closed":
             self.close_connection = True
         elif fate == "stall":
-            time.sleep(3)
+            time.sleep(10)
             self.close_connection = True
         else:
             self.send(200, answer)

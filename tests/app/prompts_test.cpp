@@ -61,8 +61,8 @@ std::unique_ptr<test::TemporaryFolder> PromptsTest::stores_;
 
 // What a nearest neighbour says is what a language model says that repeats its first example.
 double nearest_accuracy(const std::string& train, const std::string& test) {
-  return json::parse(
-      run_fungi("knn " + train + " " + test + " -k 1 --features embedding+kl --json").out)[0]["accuracy"];
+  return json::parse(run_fungi("knn " + train + " " + test + " -k 1 --features embedding+kl --json")
+                         .out)[0]["accuracy"];
 }
 
 TEST_F(PromptsTest, RequestsHaveTheShapeOfBatchFiles) {
@@ -82,16 +82,17 @@ TEST_F(PromptsTest, RequestsHaveTheShapeOfBatchFiles) {
   for (const size_t row : {0, 5, 47}) {
     const std::string line = test::questions(1, kTrain + row),
                       text = line.substr(line.find('\t') + 1, line.size() - line.find('\t') - 2);
-    const json found = json::parse(
-        run_fungi("search " + at("train") + " -k 3 --json --features embedding+kl --data " +
-                  at("train.tsv") + " --text '" + text + "'")
-            .out)["queries"][0]["neighbours"];
+    const json found = json::parse(run_fungi("search " + at("train") +
+                                             " -k 3 --json --features embedding+kl --data " +
+                                             at("train.tsv") + " --text '" + text + "'")
+                                       .out)["queries"][0]["neighbours"];
     std::string examples;
     for (const json& one : found)
       examples += fmt::format("text: {}\nlabel: {}\n", one["text"].get<std::string>(),
                               one["class"].get<std::string>());
     const std::string prompt = lines[row]["body"]["messages"][0]["content"];
-    EXPECT_NE(prompt.find("labels:\n\n" + examples + "\n"), std::string::npos) << prompt << examples;
+    EXPECT_NE(prompt.find("labels:\n\n" + examples + "\n"), std::string::npos)
+        << prompt << examples;
     EXPECT_TRUE(prompt.ends_with("text: " + text + "\nlabel:")) << prompt;
   }
   const std::string first = read_file(prompts());
@@ -105,7 +106,7 @@ TEST_F(PromptsTest, RequestsHaveTheShapeOfBatchFiles) {
 TEST_F(PromptsTest, EachRequestIsAnsweredOnceWhateverAServerDoes) {
   if (!have_http()) GTEST_SKIP() << "this build has no libcurl";
   const LanguageModel model("bad");
-  const auto asked = run_fungi(asking(model, "--parallel 6 --timeout 1 --json"));
+  const auto asked = run_fungi(asking(model, "--parallel 6 --timeout 3 --json"));
   ASSERT_EQ(asked.status, 0) << asked.err << asked.out;
   const json told = json::parse(asked.out);
   EXPECT_EQ(told["answered"], kTest);
@@ -218,8 +219,8 @@ TEST_F(PromptsTest, TheKeyIsShownToTheServerAlone) {
     nowhere(refused);
   }
   // Nothing is sent in the clear to anybody else, and nothing at all without a key that was named.
-  const auto clear = run_fungi(making("--model m --endpoint http://example.invalid/v1"),
-                               "OPENAI_API_KEY=" + key);
+  const auto clear =
+      run_fungi(making("--model m --endpoint http://example.invalid/v1"), "OPENAI_API_KEY=" + key);
   EXPECT_EQ(clear.status, 1);
   EXPECT_NE(clear.err.find("--key-over-http"), std::string::npos) << clear.err;
   nowhere(clear);
@@ -250,8 +251,8 @@ TEST_F(PromptsTest, RandomExamplesAreABaseline) {
   EXPECT_EQ(both_scores[0]["accuracy"], nearest_accuracy(at("train"), at("test")));
   EXPECT_LT(both_scores[1]["accuracy"], both_scores[0]["accuracy"]);
   EXPECT_EQ(both_scores[1]["classes"].size(), 3u);
-  const auto table = run_fungi(both() + "--score " + replies().string() + " --baseline " +
-                               baseline.string());
+  const auto table =
+      run_fungi(both() + "--score " + replies().string() + " --baseline " + baseline.string());
   EXPECT_EQ(table.status, 0) << table.err;
   EXPECT_NE(table.out.find("baseline %"), std::string::npos) << table.out;
 }
@@ -267,6 +268,9 @@ TEST_F(PromptsTest, BadInputIsTold) {
   refuses(both() + "--score x -k 3", 2, {"-k is about making requests"});
   refuses(making("--endpoint http://localhost:1/v1"), 2, {"--model"});
   refuses(making("--random --features kl"), 2, {"--random"});
+  refuses(making("--model m --endpoint http://localhost:1/v1 --replies " +
+                 (folder_ / "x/../prompts.jsonl").string()),
+          1, {"same file", "--replies"});
   refuses(making("-k 61"), 1, {"from 1 to 60 examples, found 61", "-k"});
   refuses(both() + "--train-data nowhere --test-data " + at("test.tsv"), 1, {"nowhere"});
   refuses(both() + "--train-data " + at("test.tsv") + " --test-data " + at("test.tsv"), 1,
@@ -297,10 +301,11 @@ TEST_F(PromptsTest, BadInputIsTold) {
           1, {"reason"});
   refuses(making("--template " + folder_.write("t", "{labels}\n\nnow {txet}\n").string()), 1,
           {"line 3", "{txet}", "{examples}"});
-  refuses(making("--label-names " + folder_.write("n", "place\tA\nperson\tA\ntime\tB\n").string()), 1,
-          {"same name 'A'"});
-  refuses(both() + "--score " + folder_.write("r", "{\"custom_id\": \"x\", \"error\": {}}\n").string(),
-          1, {"line 1", "'x'", "no row of"});
+  refuses(making("--label-names " + folder_.write("n", "place\tA\nperson\tA\ntime\tB\n").string()),
+          1, {"same name 'A'"});
+  refuses(
+      both() + "--score " + folder_.write("r", "{\"custom_id\": \"x\", \"error\": {}}\n").string(),
+      1, {"line 1", "'x'", "no row of"});
   refuses(both() + "--score " + folder_.write("r", "nonsense\n{}\n").string(), 1,
           {"line 1", "custom_id"});
 }

@@ -50,9 +50,9 @@ TEST_F(ReproduceTexts, ComputesAsTheVerbsDo) {
                       at("data/Banking-77/train.tsv") + " -o " + a)
                 .status,
             0);
-  ASSERT_EQ(
-      run_fungi("extract -q " + at("data/Banking-77/test.tsv") + " -o " + b + " --like " + a).status,
-      0);
+  ASSERT_EQ(run_fungi("extract -q " + at("data/Banking-77/test.tsv") + " -o " + b + " --like " + a)
+                .status,
+            0);
   for (const auto& [setting, more] :
        {std::pair("full", ""), std::pair("few-shot", "--shots 5 --sampling stratified")})
     for (const char* features : {"embedding", "embedding+kl", "embedding+kl+simclr"}) {
@@ -109,10 +109,10 @@ TEST_F(ReproduceTexts, InContextLearningTakesTheAnswersOfALanguageModel) {
     ASSERT_EQ(run_fungi(command + model.endpoint()).status, 0) << command;
     table = reproduce("icl" + use());
     const std::string work = at("work/bert/banking77/kl-simclr/");
-    const json score = json::parse(run_fungi("prompts " + work + "train " + work +
-                                             "test --json --score " + work + "replies-" + features +
-                                             ".jsonl")
-                                       .out)[0];
+    const json score =
+        json::parse(run_fungi("prompts " + work + "train " + work + "test --json --score " + work +
+                              "replies-" + features + ".jsonl")
+                        .out)[0];
     EXPECT_DOUBLE_EQ(row_of(table, "bert", "banking77", "full", features)["ours"],
                      100 * score["accuracy"].get<double>());
     EXPECT_EQ(reason_for(table, key), "");

@@ -83,7 +83,8 @@ TEST_F(AskTest, TriesAgainWhatMayPass) {
                                         {200, "\xff"}};
   for (const HttpReply& trouble : troubles) {
     std::filesystem::remove(path());
-    Server server{[&](const std::string&, size_t before) { return before < 2 ? trouble : good("hot"); }};
+    Server server{
+        [&](const std::string&, size_t before) { return before < 2 ? trouble : good("hot"); }};
     std::vector<std::string> notes;
     const AskResult result =
         run(server, {.parallel = 3, .note = [&](const std::string& n) { notes.push_back(n); }});
@@ -169,12 +170,11 @@ TEST_F(AskTest, ARequestThatAlwaysFailsIsGivenUpAndComesLastNextTime) {
   EXPECT_EQ(result.answered, 3u);
   EXPECT_EQ(server.asked["frost"], 3u);
   // A request that is new is asked before it.
-  MadeTexts more(MadeTexts::usual_train(),
-                 [] {
-                   auto rows = MadeTexts::usual_test();
-                   rows.push_back({"5", "wind", 1, 0.5f});
-                   return rows;
-                 }());
+  MadeTexts more(MadeTexts::usual_train(), [] {
+    auto rows = MadeTexts::usual_test();
+    rows.push_back({"5", "wind", 1, 0.5f});
+    return rows;
+  }());
   order.clear();
   ReplyFile file(path());
   ask(more.prompts(), file, server.sessions(), key_,

@@ -30,12 +30,27 @@ TEST(Endpoint, KnowsThisMachine) {
 }
 
 TEST(Endpoint, RefusesWhatAnotherReaderMightTakeForSomethingElse) {
-  for (const char* bad :
-       {"", "localhost:8080", "ftp://host/", "file:///etc/passwd", "https:/host", "http://",
-        "http:///v1", "http://user:secret@host/v1", "http://127.0.0.1@example.org/",
-        "http://127.0.0.1\\@example.org/", "http://host/v1?key=secret", "http://host/#x",
-        "http://ho st/", "http://host\n/", "http://host:/v1", "http://host:x/", "http://host:99999/",
-        "http://[::1/", "http://[]/", "http://[::1]x/", "http://h\xc3\xb6st/"}) {
+  for (const char* bad : {"",
+                          "localhost:8080",
+                          "ftp://host/",
+                          "file:///etc/passwd",
+                          "https:/host",
+                          "http://",
+                          "http:///v1",
+                          "http://user:secret@host/v1",
+                          "http://127.0.0.1@example.org/",
+                          "http://127.0.0.1\\@example.org/",
+                          "http://host/v1?key=secret",
+                          "http://host/#x",
+                          "http://ho st/",
+                          "http://host\n/",
+                          "http://host:/v1",
+                          "http://host:x/",
+                          "http://host:99999/",
+                          "http://[::1/",
+                          "http://[]/",
+                          "http://[::1]x/",
+                          "http://h\xc3\xb6st/"}) {
     const std::string error = test::error_of([&] { parse_endpoint(bad); });
     EXPECT_NE(error.find("expected"), std::string::npos) << bad;
     EXPECT_EQ(error.find("secret"), std::string::npos) << error;

@@ -39,16 +39,20 @@ class MadeTexts {
     test_ = std::make_unique<Store>(Store::open(folder_ / "test"));
   }
   static std::vector<MadeText> usual_train() {
-    return {{"a", "snow", 0, 0.1f},  {"b", "ice", 0, 0.3f},   {"c", "spring", 1, 0.6f},
+    return {{"a", "snow", 0, 0.1f},   {"b", "ice", 0, 0.3f},    {"c", "spring", 1, 0.6f},
             {"d", "autumn", 1, 0.8f}, {"e", "desert", 2, 1.2f}, {"f", "oven", 2, 1.4f}};
   }
   static std::vector<MadeText> usual_test() {
-    return {{"1", "frost", 0, 0.11f}, {"2", "april", 1, 0.7f}, {"3", "fire", 2, 1.39f},
+    return {{"1", "frost", 0, 0.11f},
+            {"2", "april", 1, 0.7f},
+            {"3", "fire", 2, 1.39f},
             {"4", "rain", 1, 0.81f}};
   }
   const Store& train() const { return *train_; }
   const Store& test() const { return *test_; }
-  PromptTexts texts() const { return {texts_of(train_rows_, classes_), texts_of(test_rows_, classes_)}; }
+  PromptTexts texts() const {
+    return {texts_of(train_rows_, classes_), texts_of(test_rows_, classes_)};
+  }
   Prompts prompts(PromptOptions o = {.k = 2}) {
     return Prompts(train(), test(), texts(), label_names(train()), o, pool_);
   }

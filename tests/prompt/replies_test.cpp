@@ -16,10 +16,12 @@ using test::MadeTexts;
 
 // A line as OpenAI's batch service writes it.
 std::string batch_reply(const std::string& id, const std::string& text) {
-  return json{{"id", "batch_req_1"},
-              {"custom_id", id},
-              {"response", {{"status_code", 200}, {"request_id", "r"}, {"body", json::parse(completion(text))}}},
-              {"error", nullptr}}
+  return json{
+             {"id", "batch_req_1"},
+             {"custom_id", id},
+             {"response",
+              {{"status_code", 200}, {"request_id", "r"}, {"body", json::parse(completion(text))}}},
+             {"error", nullptr}}
              .dump() +
          "\n";
 }
@@ -63,10 +65,11 @@ TEST(Replies, WhatIsNoneIsNamedByItsLine) {
   for (const char* odd : {R"("x")", "[]", R"({"body": "x"})", R"({"body": {"choices": "x"}})",
                           R"({"body": {"choices": [7]}})", R"({"status_code": "x", "body": []})",
                           R"({"body": {"choices": [{"message": "x"}]}})"})
-    EXPECT_FALSE(read_replies(folder.write("r", std::string("{\"custom_id\": \"1\", \"response\": ") +
-                                                    odd + "}\n"))
-                     .replies.at(0)
-                     .text)
+    EXPECT_FALSE(
+        read_replies(
+            folder.write("r", std::string("{\"custom_id\": \"1\", \"response\": ") + odd + "}\n"))
+            .replies.at(0)
+            .text)
         << odd;
 }
 
@@ -107,8 +110,20 @@ TEST(Replies, AFileGrowsByWholeLines) {
   }
 }
 
+TEST(Replies, AFileOfAnotherKindStaysAsItIs) {
+  const test::TemporaryFolder folder;
+  for (const char* text : {"one line and no more", "{\"key\": \"secret", "[1, 2", "a\tb\nc\td\n"}) {
+    const auto file = folder.write("other", text);
+    EXPECT_ERROR("other", ReplyFile(file));
+    EXPECT_EQ(test::read_file(file), text);
+  }
+}
+
 TEST(Replies, IdsAreBytes) {
-  MadeTexts made({{"\xff" "a", "x", 0, 0}}, {{"b\xfe", "y", 0, 0}});
+  MadeTexts made({{"\xff"
+                   "a",
+                   "x", 0, 0}},
+                 {{"b\xfe", "y", 0, 0}});
   const Prompts prompts = made.prompts({.k = 1});
   const auto path = made.folder() / "r";
   { ReplyFile(path).add_answer(prompts.request(0), completion("cold")); }
@@ -151,8 +166,8 @@ TEST(Score, CountsExactLabelsAndWhatIsNone) {
   EXPECT_ERROR("line 2: a reply to '9', which is no row of",
                scored(batch_reply("1", "a") + batch_reply("9", "a")));
   MadeTexts unlabelled(MadeTexts::usual_train(), {{"1", "x", -1, 0}});
-  EXPECT_ERROR("label", score_replies(unlabelled.train(), unlabelled.test(), names,
-                                      made.folder() / "r"));
+  EXPECT_ERROR("label",
+               score_replies(unlabelled.train(), unlabelled.test(), names, made.folder() / "r"));
 }
 
 }  // namespace

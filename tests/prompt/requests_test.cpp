@@ -21,8 +21,7 @@ std::string prompt_of(const Prompts& prompts, size_t i) {
 
 TEST(Prompts, ShowTheNearestTextsWithTheirLabels) {
   MadeTexts made;
-  const Prompts first = made.prompts({.k = 3}),
-                last = made.prompts({.k = 3, .nearest_last = true});
+  const Prompts first = made.prompts({.k = 3}), last = made.prompts({.k = 3, .nearest_last = true});
   EXPECT_EQ(first.size(), 4u);
   EXPECT_EQ(first.examples_of(0), (Rows{0, 1, 2}));
   EXPECT_EQ(last.examples_of(0), (Rows{2, 1, 0}));
@@ -41,7 +40,8 @@ TEST(Prompts, ALineOfABatchFileHoldsTheRequest) {
   const Prompts prompts = made.prompts({.k = 1, .model = "llm"});
   const PromptRequest request = prompts.request(1);
   EXPECT_EQ(batch_line(request), R"({"custom_id":"2","method":"POST","url":"/v1/chat/completions",)"
-                                 R"("body":)" + request.body + "}");
+                                 R"("body":)" +
+                                     request.body + "}");
   const json body = json::parse(request.body);
   EXPECT_EQ(body["model"], "llm");
   EXPECT_EQ(body["temperature"], 0);

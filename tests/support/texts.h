@@ -51,9 +51,9 @@ inline void extract_questions(const TemporaryFolder& folder, size_t train, size_
                       "train --objectives " + objectives + " -j 2")
                 .status,
             0);
-  ASSERT_EQ(
-      run_fungi("extract -q " + at + "test.tsv -o " + at + "test -j 2 --like " + at + "train").status,
-      0);
+  ASSERT_EQ(run_fungi("extract -q " + at + "test.tsv -o " + at + "test -j 2 --like " + at + "train")
+                .status,
+            0);
 }
 
 }  // namespace fungi::test
