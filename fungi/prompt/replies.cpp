@@ -169,7 +169,7 @@ ReplyFile::ReplyFile(const std::filesystem::path& path) : state_(new State{path.
   constexpr std::string_view kOurs = "{\"custom_id\":";
   if (const auto half = std::string_view(text).substr(whole);
       !half.starts_with(kOurs) && !kOurs.starts_with(half))
-    fail("expected a file of replies, found another end", s.name, "name another file");
+    fail("expected a file of replies, found one that ends in something else", s.name, "name another file");
   if (whole < text.size() && ::ftruncate(s.file.number, off_t(whole)) != 0) s.give_up("be mended");
   if (whole > 0 && text[whole - 1] != '\n' && !write_all(s.file, std::as_bytes(std::span("\n", 1))))
     s.give_up("be written");

@@ -114,7 +114,7 @@ TEST(Replies, AFileOfAnotherKindStaysAsItIs) {
   const test::TemporaryFolder folder;
   for (const char* text : {"one line and no more", "{\"key\": \"secret", "[1, 2", "a\tb\nc\td\n"}) {
     const auto file = folder.write("other", text);
-    EXPECT_ERROR("other", ReplyFile(file));
+    EXPECT_ERROR("other", const ReplyFile opened(file));
     EXPECT_EQ(test::read_file(file), text);
   }
 }
