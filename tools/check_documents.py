@@ -4,8 +4,8 @@
 
 Every `fungi ...` line of their sh blocks is run, and every python block where numpy is installed, in order, in a scratch folder that
 holds what the documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's
-tables know none. $ENDPOINT is that of a server on loopback. Each must exit with 0. Their cpp blocks must compile. The table of docs/numerics.md must name every file with a
-DEVIATION: mark, and no other."""
+tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's. Each command must exit with 0. Their
+cpp blocks must compile. The table of docs/numerics.md must name every file with a DEVIATION: mark, and no other."""
 import contextlib
 import importlib.util
 import os
