@@ -18,6 +18,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"effort", "--effort"},
     {"extract", "'fungi extract'"},
     {"features", "--features"},
+    {"folds", "--folds"},
     {"given", "--given"},
     {"id_column", "--id-column"},
     {"index", "'fungi index'"},
@@ -31,6 +32,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"metric", "--metric"},
     {"model", "-m"},
     {"models", "'fungi models'"},
+    {"most_rows", "--most-rows"},
     {"objectives", "--objectives"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
@@ -51,6 +53,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
     {"validation", "--validation"},
+    {"weights", "--weights"},
 };
 
 }  // namespace
