@@ -301,7 +301,7 @@ Matrix<float> Reopened::rows(const Dataset& samples, const std::vector<StoreBloc
   for (const StoreBlock& b : blocks) {
     const auto& known_blocks = state_->spec.blocks;
     const StoreBlock* at = find_block(known_blocks, b.name);
-    if (!at || at->size() != b.size())
+    if (!at || !at->same_floats(b))
       fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width),
            "features");
     const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.data())];

@@ -23,6 +23,9 @@ struct StoreBlock {
   float weight = 1;
   size_t size() const { return rows * width; }  // floats per sample, one row after the other
   bool operator==(const StoreBlock&) const = default;
+  bool same_floats(const StoreBlock& other) const {  // whatever their weights
+    return name == other.name && width == other.width && rows == other.rows;
+  }
 };
 
 enum class StoreType { float32, float16 };

@@ -279,7 +279,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
                  std::span<const size_t> wanted, View<float> out) const {
   require_side_by_side(blocks, folder().string());
   for (const StoreBlock& block : blocks)
-    if (const StoreBlock& stored = state_->one_block(block.name); stored.size() != block.size())
+    if (const StoreBlock& stored = state_->one_block(block.name); !stored.same_floats(block))
       fail(fmt::format("asked for {} columns of '{}', which has {}", block.size(), block.name,
                        stored.size()),
            folder().string(), "take the blocks that select() gives");
