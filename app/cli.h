@@ -152,6 +152,7 @@ double peak_rss_mb();
 Verb add_extract(CLI::App& parent, CLI::App*& self);
 Verb add_project(CLI::App& parent, CLI::App*& self);
 Verb add_knn(CLI::App& parent, CLI::App*& self);
+Verb add_choose(CLI::App& parent, CLI::App*& self);
 Verb add_linear(CLI::App& parent, CLI::App*& self);
 Verb add_kmeans(CLI::App& parent, CLI::App*& self);
 Verb add_retrieve(CLI::App& parent, CLI::App*& self);

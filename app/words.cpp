@@ -19,6 +19,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"endpoint", "--endpoint"},
     {"extract", "'fungi extract'"},
     {"features", "--features"},
+    {"folds", "--folds"},
     {"given", "--given"},
     {"id_column", "--id-column"},
     {"index", "'fungi index'"},
@@ -35,6 +36,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"metric", "--metric"},
     {"model", "-m"},
     {"models", "'fungi models'"},
+    {"most_rows", "--most-rows"},
     {"objectives", "--objectives"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
@@ -58,6 +60,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
     {"validation", "--validation"},
+    {"weights", "--weights"},
 };
 
 }  // namespace

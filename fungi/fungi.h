@@ -11,6 +11,7 @@
 #include "fungi/base/words.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/evaluate/cka.h"
+#include "fungi/evaluate/choose.h"
 #include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/clustering.h"
 #include "fungi/evaluate/fewshot.h"
