@@ -60,9 +60,9 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
   }
   size_t column = 0;
   for (const StoreBlock& b : set.blocks) {
-    store::normalise_rows(
+    store::unit_rows(
         {set.features.data() + column, set.features.rows(), b.width, set.features.cols()},
-        b.weight);
+        float(b.weight));
     column += b.width;
   }
   if (failures) *failures = std::move(rows.failures);

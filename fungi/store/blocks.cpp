@@ -42,10 +42,11 @@ StoreType type_of(const NpyFile& file) {
 
 }  // namespace
 
-size_t normalise_rows(View<float> rows, double length) {
+size_t unit_rows(View<float> rows, float weight) {
   const std::vector<double> norms = fungi::normalise_rows(rows, rows);
-  for (size_t i = 0; i < rows.rows && length != 1; ++i)
-    for (size_t j = 0; j < rows.cols; ++j) rows(i, j) = float(length * rows(i, j));
+  if (weight != 1)
+    for (size_t i = 0; i < rows.rows; ++i)
+      for (size_t j = 0; j < rows.cols; ++j) rows(i, j) *= weight;
   const auto finite = [](double norm) { return std::isfinite(norm); };
   return size_t(std::find_if_not(norms.begin(), norms.end(), finite) - norms.begin());
 }
