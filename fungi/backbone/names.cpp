@@ -105,7 +105,8 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
       &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames, &kClipNames,
-      &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames};
+      &kHuggingfaceVitNames, &kBertNames, &kDistilbertNames,  &kMpnetNames,           &kAlbertNames,
+      &kModernbertNames,     &kT5Names,   &kAugregNames};
   return all;
 }
 
@@ -178,7 +179,13 @@ std::vector<FamilyFacts> families() {
        "token ids in; after-norm; padding is left out"},
       {"roberta", "huggingface", "RoBERTa, XLM-R, CamemBERT, data2vec",
        "BERT with other positions"},
-      {"t5", "huggingface", "T5 and mT5 encoders", "token ids in; RMS norm, relative positions"},
+      {"distilbert", "huggingface", "DistilBERT", "BERT with half the blocks, no token types"},
+      {"mpnet", "huggingface", "MPNet", "BERT with other positions, and relative ones"},
+      {"albert", "huggingface", "ALBERT", "BERT whose blocks share their weights; narrow words"},
+      {"modernbert", "huggingface", "ModernBERT",
+       "before-norm, gated, rotary positions; most blocks see near tokens alone"},
+      {"t5", "huggingface", "T5, Flan-T5 and mT5 encoders",
+       "token ids in; RMS norm, relative positions"},
       {"ast", "huggingface, ssast", "AST, SSAST",
        "filter banks in; two prefix tokens, overlapping patches"},
   };
