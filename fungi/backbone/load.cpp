@@ -118,6 +118,18 @@ bool takes_papers_gelu(const Checkpoint& checkpoint, const BackboneOptions& opti
   }
 }
 
+// DEVIATION: see BackboneOptions. Complaints are left to the reading that follows.
+bool takes_first_token(const Checkpoint& checkpoint, const BackboneOptions& options) {
+  if (!options.text_by_first_token || options.stated_facts.contains("pooling")) return false;
+  StatedFacts facts = options.stated_facts;
+  facts["pooling"] = "first";
+  try {
+    return read_names(checkpoint, facts).architecture.input == InputKind::token_ids;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options_given,
@@ -126,6 +138,8 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   BackboneOptions options = options_given;
   options.clip_with_gelu = takes_papers_gelu(checkpoint, options);
   if (options.clip_with_gelu) options.stated_facts["activation"] = "gelu";
+  options.text_by_first_token = takes_first_token(checkpoint, options);
+  if (options.text_by_first_token) options.stated_facts["pooling"] = "first";
   Reading reading = read_names(checkpoint, options.stated_facts);
   const auto weights = std::make_shared<Weights>();
   Weights& w = *weights;
@@ -144,7 +158,8 @@ Backbone Backbone::assemble(const Architecture& architecture, const TensorSource
   Weights& w = *weights;
   w.arch = architecture;
   w.options = options;
-  w.options.clip_with_gelu = false;  // the architecture is the caller's word
+  w.options.clip_with_gelu = false;  // the architecture is the caller's word, and the next
+  w.options.text_by_first_token = false;
   load(w, tensors, pool);
   return Backbone(weights);
 }

@@ -132,12 +132,15 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
   NameReader names(checkpoint, stated_facts);
   for (const Dialect* dialect : dialects()) {
     if (!names.find_network(*dialect)) continue;
+    if (dialect->text) refuse_own_code(checkpoint);
     Reading reading;
     RecipeWriter writer(names);
     dialect->read(names, reading.architecture, writer);
     reading.recipes = std::move(writer.recipes);
     reading.prefix = names.full("");
     check_reading(names, reading);
+    std::vector<std::string> modules;
+    if (dialect->text) read_sentence_modules(names, reading.architecture, modules);
     read_image_processor(checkpoint, stated_facts, reading.architecture);
     state_preprocess(stated_facts, reading.architecture);
     check_preprocess(reading.architecture, checkpoint.path());
@@ -147,6 +150,7 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
       fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, *family),
            checkpoint.path(), "leave out `stated_facts[family]`");
     reading.notes = notes_on(names, reading.architecture);
+    reading.notes.insert(reading.notes.end(), modules.begin(), modules.end());
     return reading;
   }
   refuse_unknown(checkpoint);

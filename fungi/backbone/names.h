@@ -164,12 +164,20 @@ std::vector<std::string> decoder_of(const NameReader& names);
 // "visual.transformer.resblocks.3."
 std::map<std::string, std::string> block_folders(const Recipes& recipes);
 
+// How the encoder's vectors are pooled, where sentence-transformers' files beside it say so, and
+// notes on that. Error where they ask for what is not known here.
+void read_sentence_modules(const NameReader& names, Architecture& a,
+                           std::vector<std::string>& notes);
+
 // For the user: which of several networks this is, and what nothing tells about it.
 std::vector<std::string> notes_on(const NameReader& names, const Architecture& a);
 
 // read_names() without a look at whether its suggestions help.
 Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
 
+// Error where config.json asks for code that is published with the model, which is not run here: it
+// may compute anything under familiar names.
+void refuse_own_code(const Checkpoint& checkpoint);
 [[noreturn]] void refuse_missing(const NameReader& names, const std::string& tensor);
 // For a file that no dialect knows: names the anchor that the nearest of them misses.
 [[noreturn]] void refuse_unknown(const Checkpoint& checkpoint);

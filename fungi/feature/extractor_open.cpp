@@ -15,6 +15,7 @@ BackboneOptions backbone_for(const ExtractorOptions& options, BackboneOptions ba
   for (const auto& objective : options.own) backbone.tokens |= objective->wants_tokens();
   backbone.mha_input_as_activation |= options.preset == Preset::paper;
   backbone.clip_with_gelu |= options.preset == Preset::paper;
+  backbone.text_by_first_token |= options.preset == Preset::paper;
   return backbone;
 }
 
