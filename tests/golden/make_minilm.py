@@ -23,7 +23,8 @@ def encoder(folder):
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
     words = Transformer(folder)
     words.max_seq_length = 256  # sentence_bert_config.json
-    return SentenceTransformer(modules=[words, Pooling(384, "mean"), Normalize()], device="cpu")
+    modules = [words, Pooling(384, "mean"), Normalize()]
+    return SentenceTransformer(modules=modules, device="cpu").float()  # the file is f16
 
 
 def write(folder):
