@@ -53,9 +53,9 @@ def write_base(folder, tokeniser):
                  "sentence_bert_config.json"):
         shutil.copy(tokeniser / name, folder / name)
     (folder / "config.json").write_text(json.dumps(BASE))
-    d, hidden, shapes = BASE["hidden_size"], BASE["intermediate_size"], {}
-    for table, rows in (("word", 30522), ("position", 512), ("token_type", 2)):
-        shapes[f"embeddings.{table}_embeddings.weight"] = (rows, d)
+    d, hidden = BASE["hidden_size"], BASE["intermediate_size"]
+    shapes = {f"embeddings.{table}_embeddings.weight": (rows, d)
+              for table, rows in (("word", 30522), ("position", 512), ("token_type", 2))}
     norms = ["embeddings.LayerNorm"]
     for n in range(BASE["num_hidden_layers"]):
         b = f"encoder.layer.{n}."
@@ -273,12 +273,10 @@ class Peer:
         return None
 
     def turn(self):
-        if self.error:
-            return
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        if result := self.read():
-            self.rates.append(result["rate"])
+        if not self.error:
+            print("go", file=self.process.stdin, flush=True)
+            if result := self.read():
+                self.rates.append(result["rate"])
 
 
 class Ours:
@@ -392,7 +390,7 @@ def main():
     shutil.copytree(given, folders["minilm"], dirs_exist_ok=True, copy_function=shutil.copyfile)
     write_base(folders["bert-base"], given)
     if os.getloadavg()[0] > 0.5:
-        print("warning: the machine is busy; the figures will be uneven", file=sys.stderr)
+        print("warning: the machine is busy: use --cpu, or wait", file=sys.stderr)
     for model in args.models.split(","):
         for texts in args.sets.split(","):
             compare(model, folders[model], args.data / "text" / texts / "train.tsv", args)
