@@ -58,6 +58,10 @@ struct BackboneOptions {
   // its training (SPEC 4). Takes effect when a CLIP tower is opened whose activation is not stated,
   // and is then among the stated facts.
   bool clip_with_gelu = false;
+  // DEVIATION: the paper's code took the first token of every text encoder, also of those that were
+  // trained with another pooling (SPEC 10.2). Takes effect when one is opened whose pooling is not
+  // stated, and is then among the stated facts.
+  bool text_by_first_token = false;
   StatedFacts stated_facts;  // facts the file does not hold; "size" sets another input size
 };
 

@@ -17,6 +17,7 @@ BackboneOptions backbone_for(const ExtractorOptions& options, BackboneOptions ba
   for (const auto& objective : options.own) look(*objective);
   backbone.mha_input_as_activation |= options.preset == Preset::paper;
   backbone.clip_with_gelu |= options.preset == Preset::paper;
+  backbone.text_by_first_token |= options.preset == Preset::paper;
   return backbone;
 }
 

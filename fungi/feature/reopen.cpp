@@ -119,7 +119,7 @@ BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives o
   }
   if (settings.gradient) o.layer = settings.gradient->layer;
   o.mha_input_as_activation = settings.gradient && settings.gradient->norm1_as_input;
-  o.clip_with_gelu = false;  // where it took effect, it is stated
+  o.clip_with_gelu = o.text_by_first_token = false;  // where they took effect, it is stated
   for (const auto& [key, value] : settings.stated) o.stated_facts[key] = value;
   return o;
 }
