@@ -104,8 +104,9 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
-      &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames, &kClipNames,
-      &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames};
+      &kKwtNames,    &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames,
+      &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames,
+      &kWhisperNames};
   return all;
 }
 
@@ -179,8 +180,11 @@ std::vector<FamilyFacts> families() {
       {"roberta", "huggingface", "RoBERTa, XLM-R, CamemBERT, data2vec",
        "BERT with other positions"},
       {"t5", "huggingface", "T5 and mT5 encoders", "token ids in; RMS norm, relative positions"},
-      {"ast", "huggingface, ssast", "AST, SSAST",
+      {"ast", "huggingface, ast, ssast", "AST, SSAST (by patches or frames)",
        "filter banks in; two prefix tokens, overlapping patches"},
+      {"whisper", "huggingface", "Whisper encoders, of any size",
+       "log-mel filter banks in; mean over the frames that hold sound"},
+      {"kwt", "kwt", "Keyword Transformer KWT-1 to 3", "MFCC in; after-norm, class token"},
   };
 }
 
