@@ -33,6 +33,30 @@ void each_preprocess_field(Facts& facts, Field&& field) {
   field("stated_crop", stated_crop);
 }
 
+template <class Facts, class Field>
+void each_sound_field(Facts& facts, Field&& field) {
+  auto& [front_end, source, assumed, stated_statistics] = facts;
+  auto& [kind, rate, window, hop, fft, mels, bins, low_hz, high_hz, frames, mean, std, normalise,
+         centre] = front_end;
+  field("kind", kind);
+  field("rate", rate);
+  field("window", window);
+  field("hop", hop);
+  field("fft", fft);
+  field("mels", mels);
+  field("bins", bins);
+  field("low_hz", low_hz);
+  field("high_hz", high_hz);
+  field("frames", frames);
+  field("mean", mean);
+  field("std", std);
+  field("normalise", normalise);
+  field("centre", centre);
+  field("source", source);
+  field("assumed", assumed);
+  field("stated_statistics", stated_statistics);
+}
+
 template <class Record, class Field>
 void each_field(Record& record, Field&& field) {
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
@@ -41,8 +65,8 @@ void each_field(Record& record, Field&& field) {
          registers, patch_bias, mask_token, vocabulary, max_positions, padding_id, relative_buckets,
          relative_distance, rms_norm, post_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
          linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
-         rotary_grid, pooling, final_norm, norm_after_pooling, head, head_bias, preprocess] =
-      record;
+         rotary_grid, pooling, final_norm, norm_after_pooling, head, head_bias, preprocess,
+         sound] = record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -93,6 +117,7 @@ void each_field(Record& record, Field&& field) {
   field("head", head);
   field("head_bias", head_bias);
   field("preprocess", preprocess);
+  field("sound", sound);
 }
 
 constexpr const char* kNoPadding = "none";
@@ -120,6 +145,9 @@ struct Writer {
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
   }
+  void operator()(const char* name, const std::optional<SoundFacts>& facts) const {
+    if (facts) each_sound_field(*facts, Writer{out[name]});
+  }
 };
 
 struct Reader {
@@ -141,6 +169,14 @@ struct Reader {
   void read(const char* name, PreprocessFacts& facts) const {
     JsonFields inner = fields.inside(name);
     each_preprocess_field(facts, Reader{inner});
+  }
+  void read(const char* name, std::optional<SoundFacts>& facts) const {
+    JsonFields inner = fields.inside(name);
+    each_sound_field(facts.emplace(), Reader{inner});
+  }
+  void read(const char* name, SoundFrontEnd::Kind& kind) const {
+    using enum SoundFrontEnd::Kind;
+    read_word(name, kind, {kaldi, whisper, mfcc});
   }
   void read(const char* name, InputKind& kind) const {
     using enum InputKind;
