@@ -101,7 +101,7 @@ struct Architecture {
   bool head = false, head_bias = false;  // projection to embedding_width
 
   PreprocessFacts preprocess;
-  std::optional<SoundFacts> sound;  // of filter banks
+  SoundFacts sound;  // of filter banks
 
   bool operator==(const Architecture&) const = default;
   size_t grid_h() const { return (input_h - patch_h) / stride_h + 1; }

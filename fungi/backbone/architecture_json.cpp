@@ -145,8 +145,8 @@ struct Writer {
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
   }
-  void operator()(const char* name, const std::optional<SoundFacts>& facts) const {
-    if (facts) each_sound_field(*facts, Writer{out[name]});
+  void operator()(const char* name, const SoundFacts& facts) const {
+    each_sound_field(facts, Writer{out[name]});
   }
 };
 
@@ -170,9 +170,9 @@ struct Reader {
     JsonFields inner = fields.inside(name);
     each_preprocess_field(facts, Reader{inner});
   }
-  void read(const char* name, std::optional<SoundFacts>& facts) const {
+  void read(const char* name, SoundFacts& facts) const {
     JsonFields inner = fields.inside(name);
-    each_sound_field(facts.emplace(), Reader{inner});
+    each_sound_field(facts, Reader{inner});
   }
   void read(const char* name, SoundFrontEnd::Kind& kind) const {
     using enum SoundFrontEnd::Kind;
