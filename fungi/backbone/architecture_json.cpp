@@ -158,6 +158,10 @@ struct Reader {
     if (!fields.value(name).is_null()) read(name, value);
   }
 
+  void operator()(const char* name, SoundFacts& facts) const {
+    if (fields.has(name)) read(name, facts);
+  }
+
   template <class T>
   void read(const char* name, T& value) const {
     fields.read(name, value);
@@ -214,6 +218,7 @@ struct Reader {
 std::string to_json(const Architecture& architecture) {
   json out;
   each_field(architecture, Writer{out});
+  if (architecture.input != InputKind::filter_bank) out.erase("sound");
   if (architecture.input != InputKind::token_ids) out["tokens"] = architecture.tokens();
   out["parameters"] = architecture.parameters();
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -224,6 +229,7 @@ Architecture parse_architecture(const std::string& text, const std::string& plac
   JsonFields fields(value, "architecture", place);
   Architecture architecture;
   each_field(architecture, Reader{fields});
+  if (architecture.input == InputKind::filter_bank) fields.value("sound");  // it is there
   return architecture;
 }
 
