@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fungi/base/preprocess.h"
+#include "fungi/base/sound_front_end.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
@@ -45,6 +46,15 @@ struct PreprocessFacts {
   bool stated_colours = false, stated_resize = false,
        stated_crop = false;  // the user's word, also against a preset
   bool operator==(const PreprocessFacts&) const = default;
+};
+
+// The front end that belongs to the checkpoint of a model of sounds.
+struct SoundFacts {
+  SoundFrontEnd front_end;
+  std::string source = "assumed: the family's";  // where these facts come from
+  bool assumed = true;                           // nothing but a name speaks for them
+  bool stated_statistics = false;                // mean and std are the user's word
+  bool operator==(const SoundFacts&) const = default;
 };
 
 struct Architecture {
@@ -96,6 +106,7 @@ struct Architecture {
   bool head = false, head_bias = false;  // projection to embedding_width
 
   PreprocessFacts preprocess;
+  SoundFacts sound;  // of filter banks
 
   bool operator==(const Architecture&) const = default;
   size_t grid_h() const { return (input_h - patch_h) / stride_h + 1; }
@@ -116,7 +127,8 @@ struct Architecture {
 };
 
 // Facts the user states because the file cannot: heads, activation, pooling, norm_epsilon, size,
-// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation.
+// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation;
+// of sounds frames, mean, std.
 using StatedFacts = std::map<std::string, std::string>;
 
 // A record by name, for benchmarks without a file: vit_base_patch16_224, deit_tiny_patch16_224,

@@ -33,6 +33,30 @@ void each_preprocess_field(Facts& facts, Field&& field) {
   field("stated_crop", stated_crop);
 }
 
+template <class Facts, class Field>
+void each_sound_field(Facts& facts, Field&& field) {
+  auto& [front_end, source, assumed, stated_statistics] = facts;
+  auto& [kind, rate, window, hop, fft, mels, bins, low_hz, high_hz, frames, mean, std, normalise,
+         centre] = front_end;
+  field("kind", kind);
+  field("rate", rate);
+  field("window", window);
+  field("hop", hop);
+  field("fft", fft);
+  field("mels", mels);
+  field("bins", bins);
+  field("low_hz", low_hz);
+  field("high_hz", high_hz);
+  field("frames", frames);
+  field("mean", mean);
+  field("std", std);
+  field("normalise", normalise);
+  field("centre", centre);
+  field("source", source);
+  field("assumed", assumed);
+  field("stated_statistics", stated_statistics);
+}
+
 template <class Record, class Field>
 void each_field(Record& record, Field&& field) {
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
@@ -42,7 +66,7 @@ void each_field(Record& record, Field&& field) {
          relative_buckets, relative_distance, rms_norm, post_norm, norm_epsilon, norm_pre,
          layer_scale, qkv_bias, linear_bias, attention_norm, mlp_norm, gated_mlp, activation,
          scale_attention, rotary, rotary_grid, pooling, final_norm, norm_after_pooling, head,
-         head_bias, preprocess] = record;
+         head_bias, preprocess, sound] = record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -68,7 +92,7 @@ void each_field(Record& record, Field&& field) {
   field("registers", registers);
   field("patch_bias", patch_bias);
   field("mask_token", mask_token);
-  field("convolutions", convolutions);
+  field.optional("convolutions", convolutions);
   field("vocabulary", vocabulary);
   field("max_positions", max_positions);
   field("padding_id", padding_id);
@@ -94,6 +118,7 @@ void each_field(Record& record, Field&& field) {
   field("head", head);
   field("head_bias", head_bias);
   field("preprocess", preprocess);
+  field("sound", sound);
 }
 
 constexpr const char* kNoPadding = "none";
@@ -118,8 +143,15 @@ struct Writer {
   void operator()(const char* name, const std::optional<size_t>& value) const {
     out[name] = value ? json(*value) : json(kNoPadding);
   }
+  // Younger than stores without it.
+  void optional(const char* name, bool value) const {
+    if (value) out[name] = value;
+  }
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
+  }
+  void operator()(const char* name, const SoundFacts& facts) const {
+    each_sound_field(facts, Writer{out[name]});
   }
 };
 
@@ -129,6 +161,13 @@ struct Reader {
   template <class T>
   void operator()(const char* name, T& value) const {
     if (!fields.value(name).is_null()) read(name, value);
+  }
+
+  void optional(const char* name, bool& value) const {
+    if (fields.has(name)) fields.read(name, value);
+  }
+  void operator()(const char* name, SoundFacts& facts) const {
+    if (fields.has(name)) read(name, facts);
   }
 
   template <class T>
@@ -142,6 +181,14 @@ struct Reader {
   void read(const char* name, PreprocessFacts& facts) const {
     JsonFields inner = fields.inside(name);
     each_preprocess_field(facts, Reader{inner});
+  }
+  void read(const char* name, SoundFacts& facts) const {
+    JsonFields inner = fields.inside(name);
+    each_sound_field(facts, Reader{inner});
+  }
+  void read(const char* name, SoundFrontEnd::Kind& kind) const {
+    using enum SoundFrontEnd::Kind;
+    read_word(name, kind, {kaldi, whisper, mfcc});
   }
   void read(const char* name, InputKind& kind) const {
     using enum InputKind;
@@ -179,6 +226,7 @@ struct Reader {
 std::string to_json(const Architecture& architecture) {
   json out;
   each_field(architecture, Writer{out});
+  if (architecture.input != InputKind::filter_bank) out.erase("sound");
   if (architecture.input != InputKind::token_ids) out["tokens"] = architecture.tokens();
   out["parameters"] = architecture.parameters();
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -189,6 +237,7 @@ Architecture parse_architecture(const std::string& text, const std::string& plac
   JsonFields fields(value, "architecture", place);
   Architecture architecture;
   each_field(architecture, Reader{fields});
+  if (architecture.input == InputKind::filter_bank) fields.value("sound");  // it is there
   return architecture;
 }
 

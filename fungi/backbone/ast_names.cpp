@@ -101,6 +101,7 @@ bool is_pretrained_ssast(const NameReader& names) {
 void set_sound(const NameReader& names, Architecture& a) {
   a.family = "ast", a.input = InputKind::filter_bank;
   a.position_resize = PositionResize::cut_bilinear;
+  set_front_end(a, ast_front_end(), "assumed: AudioSet's mean and std", true);
   for (const char* token : {"cls_token", "dist_token"}) names.count(token);  // else missing
   const size_t rows = names.count("pos_embed") / a.width, plain = a.prefix_tokens - a.registers;
   a.input_h = kBins, a.input_w = kFrames[0];

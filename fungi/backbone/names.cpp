@@ -112,8 +112,9 @@ std::span<const Dialect* const> dialects() {
 
 void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
-      "architecture", "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling",
-      "norm_epsilon", "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
+      "architecture", "frames",     "ignore",  "part",          "prefix", "heads",
+      "size",         "activation", "pooling", "norm_epsilon",  "family", "mean",
+      "std",          "resize",     "squash",  "interpolation", "crop"};
   if (!known.count(key))
     fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
@@ -139,6 +140,8 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
     reading.prefix = names.full("");
     check_reading(names, reading);
     read_image_processor(checkpoint, stated_facts, reading.architecture);
+    read_feature_extractor(checkpoint, stated_facts, reading.architecture);
+    state_front_end(stated_facts, reading.architecture);
     state_preprocess(stated_facts, reading.architecture);
     check_preprocess(reading.architecture, checkpoint.path());
     const std::string& found = reading.architecture.family;

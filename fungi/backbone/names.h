@@ -145,6 +145,13 @@ std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names, si
 // facts of either.
 bool is_pretrained_ssast(const NameReader& names);
 void set_sound(const NameReader& names, Architecture& a);
+// The front end of a model of sounds, in sound_facts.cpp: that of its family, what a
+// preprocessor_config.json beside the file says of it, and what the user says.
+void set_front_end(Architecture& a, SoundFrontEnd front_end, const std::string& source,
+                   bool assumed);
+void read_feature_extractor(const Checkpoint& checkpoint, const StatedFacts& facts,
+                            Architecture& a);
+void state_front_end(const StatedFacts& facts, Architecture& a);
 // The end of every dialect's facts: what the user stated has the last word, and what cannot be run
 // is an Error.
 void settle_facts(const NameReader& names, Architecture& a);

@@ -162,6 +162,12 @@ void check(const NameReader& names, const Architecture& a) {
 
 std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names, size_t bins) {
   const auto text = names.stated("size");
+  if (const auto frames = names.stated("frames"); frames && bins) {
+    if (text)
+      fail("both `stated_facts[size]` and `stated_facts[frames]` tell a length",
+           names.checkpoint().path(), "leave one of them out");
+    return std::pair(bins, parse_size("frames", *frames));
+  }
   if (!text) return {};
   const size_t x = text->find('x'), first = parse_size("size", text->substr(0, x));
   if (x != std::string::npos) return std::pair(first, parse_size("size", text->substr(x + 1)));

@@ -63,6 +63,11 @@ std::vector<std::string> notes_on(const NameReader& names, const Architecture& a
   std::vector<std::string> facts = assumed_facts(names, a);
   const std::string processor = "preprocessor_config.json";
   std::string file = "config.json", stated = "what is otherwise";
+  if (a.input == InputKind::filter_bank && a.sound.assumed) {
+    file = a.dialect == "huggingface" ? processor : file;
+    facts.push_back(fmt::format("the mean and std of its filter banks ({:g} and {:g})",
+                                a.sound.front_end.mean, a.sound.front_end.std));
+  }
   if (a.input == InputKind::image && a.preprocess.assumed) {
     if (a.dialect == "huggingface") file = facts.empty() ? processor : file + " and " + processor;
     facts.push_back(fmt::format("its evaluation transform ({})", a.preprocess.source));

@@ -50,6 +50,7 @@ void read_whisper(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.input_w = 2 * std::min<size_t>(a.stored_grid_w, 1u << 20);
   a.position_resize = PositionResize::cut;
   a.pooling = Pooling::mean_sound;
+  set_front_end(a, whisper_front_end(bins), "as of all Whispers", false);
   settle_facts(names, a);
 
   w.affine("conv1", "conv1");
@@ -68,6 +69,22 @@ void read_whisper(const NameReader& names, Architecture& a, RecipeWriter& w) {
   w.affine("norm", "layer_norm");
 }
 
+// The file holds the filters of its front end; they must be of the sizes of those computed here.
+void check_filters(const NameReader& names, const Architecture& a) {
+  const SoundFrontEnd& f = a.sound.front_end;
+  const auto expect = [&](const char* name, size_t axis, size_t expected) {
+    if (const size_t found = names.dimension(name, axis); found != expected)
+      fail(fmt::format("a front end with {} on axis {}, expected {}", found, axis, expected),
+           tensor_place(names.checkpoint().path(), names.full(name)),
+           "its MFCC would be others than those computed here");
+  };
+  if (names.has("frontend.window")) expect("frontend.window", 0, f.window);
+  expect("frontend.mel", 0, f.mels);
+  if (a.input_h > f.mels)
+    fail(fmt::format("{} coefficients of {} filters", a.input_h, f.mels), names.checkpoint().path(),
+         "the file is of another architecture");
+}
+
 // Its published weights have their norms after the layers and heads of 64.
 void read_kwt(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.family = "kwt", a.dialect = "kwt", a.input = InputKind::filter_bank;
@@ -83,6 +100,8 @@ void read_kwt(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const size_t rows = names.count("pos_embed") / a.width;
   a.stored_grid_h = 1, a.stored_grid_w = a.input_w = rows > 1 ? rows - 1 : 0;
   a.position_resize = PositionResize::cut;
+  set_front_end(a, kwt_front_end(), "as of all KWTs", false);
+  check_filters(names, a);
   settle_facts(names, a);
 
   w.embedding("patch_embed.proj", "cls_token", "pos_embed");

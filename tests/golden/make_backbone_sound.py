@@ -190,8 +190,8 @@ def kwt(family):
              "cls_token": model.cls_token, "pos_embed": model.pos_embed,
              "head.weight": torch.randn((5, width), generator=g),
              "head.bias": torch.randn((5,), generator=g)}
-    for name, shape in (("window", (20,)), ("dft_a", (12, 20)), ("dft_b", (12, 20)),
-                        ("mel", (14, 12)), ("dct", (bins, 14)), ("div", (bins,))):
+    for name, shape in (("window", (480,)), ("dft_a", (2, 480)), ("dft_b", (2, 480)),
+                        ("mel", (80, 2)), ("dct", (bins, 80)), ("div", (bins,))):
         state[f"frontend.{name}"] = torch.randn(shape, generator=g)
     layers = {}
     for n, layer in enumerate(model.layers):
