@@ -59,6 +59,10 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
   }
   if (fs::exists(folder / "train.bin") || fs::exists(folder / "data_batch_1.bin"))
     return FoundData{folder, folder, "train", "test", {}, {}};
+  // Clips whose authors' lists say which are for testing.
+  if (data.sound &&
+      (fs::exists(folder / "meta/esc50.csv") || fs::exists(folder / "testing_list.txt")))
+    return FoundData{folder, folder, "train", "test", {}, {}};
   found.train = first_folder(folder, {"train"});
   found.test = first_folder(folder, {"test"});
   found.validation = first_folder(folder, {"val", "validation"});
