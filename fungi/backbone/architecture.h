@@ -23,7 +23,8 @@ enum class InputKind { image, filter_bank, token_ids };
 
 // Which final tokens make the embedding. Pooled tokens always stand first, so "first" is row 0 of a
 // sample.
-enum class Pooling { first, mean_prefix, mean_patches, mean_all };
+// mean_sound: of the patches, those over frames that hold sound (Inputs::frames).
+enum class Pooling { first, mean_prefix, mean_patches, mean_all, mean_sound };
 
 // How a position table is brought to another grid (SPEC 3.2, 4): each family does it its own way.
 enum class PositionResize {
@@ -32,7 +33,8 @@ enum class PositionResize {
   bicubic,            // Hugging Face: output size given, no antialias
   bicubic_corners,    // torchvision: corners aligned
   bilinear,           // the original AugReg files, as timm reads them
-  cut_bilinear,       // SSAST: time axis cut to its centre, then bilinear
+  cut_bilinear,       // SSAST, AST: time axis cut to its centre, then bilinear
+  cut,                // Whisper: a shorter sound has the first of them
 };
 
 // The evaluation transform that belongs to the checkpoint (SPEC 3.4).
@@ -74,6 +76,9 @@ struct Architecture {
   size_t registers = 0;            // those of the prefix tokens that never get a position
   bool patch_bias = true;
   bool mask_token = false;
+  // Whisper: in place of patches two convolutions over three frames each, the second one of every
+  // other frame, each followed by GELU; patch and stride then say how many tokens there are.
+  bool convolutions = false;
 
   // token ids
   size_t vocabulary = 0, max_positions = 0;
@@ -113,15 +118,17 @@ struct Architecture {
     return prefix_tokens + patches();
   }
   size_t attention_width() const { return heads * head_dim; }
-  size_t pooled_tokens() const;  // how many leading tokens the embedding needs; 0 = all of them
-  size_t parameters() const;     // weights and biases, for information
+  // How many leading tokens the embedding needs; 0 = all of them, or as many as hold sound.
+  size_t pooled_tokens() const;
+  size_t sound_tokens(size_t frames) const;  // patches over the first so many frames; 0 = all
+  size_t parameters() const;                 // weights and biases, for information
   double forward_flops(
       size_t token_count) const;  // multiply and add counted as two, embedding only, nothing pruned
 };
 
 // Facts the user states because the file cannot: heads, activation, pooling, norm_epsilon, size,
-// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation; of sounds frames, mean,
-// std.
+// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation;
+// of sounds frames, mean, std.
 using StatedFacts = std::map<std::string, std::string>;
 
 // A record by name, for benchmarks without a file: vit_base_patch16_224, deit_tiny_patch16_224,

@@ -62,11 +62,11 @@ void each_field(Record& record, Field&& field) {
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
          heads_assumed, channels, patch_h, patch_w, stride_h, stride_w, input_h, input_w,
          stored_grid_h, stored_grid_w, position_resize, prefix_tokens, position_on_prefix,
-         registers, patch_bias, mask_token, vocabulary, max_positions, padding_id, relative_buckets,
-         relative_distance, rms_norm, post_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
-         linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
-         rotary_grid, pooling, final_norm, norm_after_pooling, head, head_bias, preprocess,
-         sound] = record;
+         registers, patch_bias, mask_token, convolutions, vocabulary, max_positions, padding_id,
+         relative_buckets, relative_distance, rms_norm, post_norm, norm_epsilon, norm_pre,
+         layer_scale, qkv_bias, linear_bias, attention_norm, mlp_norm, gated_mlp, activation,
+         scale_attention, rotary, rotary_grid, pooling, final_norm, norm_after_pooling, head,
+         head_bias, preprocess, sound] = record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -92,6 +92,7 @@ void each_field(Record& record, Field&& field) {
   field("registers", registers);
   field("patch_bias", patch_bias);
   field("mask_token", mask_token);
+  field.optional("convolutions", convolutions);
   field("vocabulary", vocabulary);
   field("max_positions", max_positions);
   field("padding_id", padding_id);
@@ -142,6 +143,10 @@ struct Writer {
   void operator()(const char* name, const std::optional<size_t>& value) const {
     out[name] = value ? json(*value) : json(kNoPadding);
   }
+  // Younger than stores without it.
+  void optional(const char* name, bool value) const {
+    if (value) out[name] = value;
+  }
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
   }
@@ -158,6 +163,9 @@ struct Reader {
     if (!fields.value(name).is_null()) read(name, value);
   }
 
+  void optional(const char* name, bool& value) const {
+    if (fields.has(name)) fields.read(name, value);
+  }
   void operator()(const char* name, SoundFacts& facts) const {
     if (fields.has(name)) read(name, facts);
   }
@@ -195,13 +203,13 @@ struct Reader {
   }
   void read(const char* name, Pooling& pooling) const {
     using enum Pooling;
-    read_word(name, pooling, {first, mean_prefix, mean_patches, mean_all});
+    read_word(name, pooling, {first, mean_prefix, mean_patches, mean_all, mean_sound});
   }
   void read(const char* name, PositionResize& resize) const {
     using enum PositionResize;
     read_word(
         name, resize,
-        {antialias_bicubic, bicubic_offset, bicubic, bicubic_corners, bilinear, cut_bilinear});
+        {antialias_bicubic, bicubic_offset, bicubic, bicubic_corners, bilinear, cut_bilinear, cut});
   }
   void read(const char* name, kernel::Activation& activation) const {
     using enum kernel::Activation;

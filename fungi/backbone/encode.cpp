@@ -12,19 +12,19 @@
 namespace fungi {
 namespace {
 
+// How many leading tokens of a view the embedding is made of, or lies behind.
+size_t needed_tokens(const Architecture& a, const Inputs& inputs, size_t view, size_t tokens) {
+  if (a.pooling == Pooling::mean_sound)
+    return a.prefix_tokens + a.sound_tokens(inputs.frames.empty() ? 0 : inputs.frames[view]);
+  return a.pooled_tokens() > 0 ? a.pooled_tokens() : tokens;
+}
+
 // The rows of x that the pooling of sample i averages.
 std::pair<size_t, size_t> pooled_rows(const Architecture& a, const Batch& batch, bool pruned,
                                       size_t i) {
-  if (pruned) return {i * batch.pooled, (i + 1) * batch.pooled};
-  const size_t first = batch.offsets[i];
-  switch (a.pooling) {
-    case Pooling::mean_patches:
-      return {first + a.prefix_tokens, batch.offsets[i + 1]};
-    case Pooling::mean_all:
-      return {first, batch.offsets[i + 1]};
-    default:
-      return {first, first + a.pooled_tokens()};
-  }
+  const bool own = a.pooling == Pooling::mean_patches || a.pooling == Pooling::mean_sound;
+  const size_t first = pruned ? batch.query_offsets[i] : batch.offsets[i];
+  return {first + (own ? a.prefix_tokens : 0), first + batch.pooled(i)};
 }
 
 }  // namespace
@@ -48,8 +48,11 @@ BlockContext Run::context(size_t index) {
 
 void Run::forward(const Inputs& inputs) {
   s.ready = false;
-  s.batch.pooled = w.arch.pooled_tokens();
   embed(w.arch, *w.kernel, w.embedding, inputs, s.scratch, workspace.stages, s.batch, s.x);
+  s.batch.query_offsets.assign(1, 0);
+  for (size_t i = 0; i < s.batch.samples; ++i)
+    s.batch.query_offsets.push_back(s.batch.query_offsets.back() +
+                                    needed_tokens(w.arch, inputs, i, s.batch.tokens(i)));
   for (size_t i = 0; i < w.blocks.size(); ++i) {
     BlockContext c = context(i);
     block_forward(c, s.x);

@@ -54,7 +54,8 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
   if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
   w.options.mha_input_as_activation &=
       a.dialect == "torchvision" && w.layer && w.layer->part == LayerId::Part::proj;
-  const bool prune = a.pooled_tokens() > 0 && !w.options.tokens;
+  const bool prune =
+      (a.pooled_tokens() > 0 || a.pooling == Pooling::mean_sound) && !w.options.tokens;
   w.blocks.resize(a.depth);
   pool.parallel_for(a.depth + 1, 1, [&](size_t i, size_t, unsigned) {
     if (i == a.depth)

@@ -104,15 +104,17 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
-      &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames, &kClipNames,
-      &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames};
+      &kKwtNames,    &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames,
+      &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames,
+      &kWhisperNames};
   return all;
 }
 
 void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
-      "architecture", "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling",
-      "norm_epsilon", "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
+      "architecture", "frames",     "ignore",  "part",          "prefix", "heads",
+      "size",         "activation", "pooling", "norm_epsilon",  "family", "mean",
+      "std",          "resize",     "squash",  "interpolation", "crop"};
   if (!known.count(key))
     fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
@@ -138,6 +140,8 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
     reading.prefix = names.full("");
     check_reading(names, reading);
     read_image_processor(checkpoint, stated_facts, reading.architecture);
+    read_feature_extractor(checkpoint, stated_facts, reading.architecture);
+    state_front_end(stated_facts, reading.architecture);
     state_preprocess(stated_facts, reading.architecture);
     check_preprocess(reading.architecture, checkpoint.path());
     const std::string& found = reading.architecture.family;
@@ -179,8 +183,11 @@ std::vector<FamilyFacts> families() {
       {"roberta", "huggingface", "RoBERTa, XLM-R, CamemBERT, data2vec",
        "BERT with other positions"},
       {"t5", "huggingface", "T5 and mT5 encoders", "token ids in; RMS norm, relative positions"},
-      {"ast", "huggingface, ssast", "AST, SSAST",
+      {"ast", "huggingface, ast, ssast", "AST, SSAST (by patches or frames)",
        "filter banks in; two prefix tokens, overlapping patches"},
+      {"whisper", "huggingface", "Whisper encoders, of any size",
+       "log-mel filter banks in; mean over the frames that hold sound"},
+      {"kwt", "kwt", "Keyword Transformer KWT-1 to 3", "MFCC in; after-norm, class token"},
   };
 }
 

@@ -27,7 +27,7 @@ json other_value(const std::string& name, const json& value) {
       {"activation", "relu"},  {"pooling", "mean_all"},
       {"family", "bert"},      {"dialect", "mae"},
       {"source", "elsewhere"}, {"resize", "squash"},
-      {"filter", "bilinear"},   {"kind", "mfcc"}};
+      {"filter", "bilinear"},  {"kind", "mfcc"}};
   if (name == "padding_id") return value == "none" ? json(1) : json("none");
   if (value.is_string()) return words.at(name);
   if (value.is_boolean()) return !value.get<bool>();
