@@ -35,6 +35,8 @@ class ViewMaker {
   virtual size_t same_as(size_t view) const { return view; }
   // Whether the open sample is longer than what the model can look at.
   virtual bool cut() const { return false; }
+  // Whether it had to be brought to the rate that the model wants.
+  virtual bool resampled() const { return false; }
 };
 
 // How many views of an image the plan gives at that input size. Throws Error when the plan is none
