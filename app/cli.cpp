@@ -171,7 +171,7 @@ void FactsOption::add_to(CLI::App& verb) {
   verb.add_option("--set", words,
                   "State a fact the file does not hold, key=value (heads, size, activation, "
                   "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, crop, "
-                  "interpolation)")
+                  "interpolation; of sounds frames, mean, std)")
       ->check(assignment("key=value"))
       ->check(stated_key());
 }

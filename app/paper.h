@@ -41,6 +41,8 @@ struct PaperData {
   size_t train = 0, test = 0;   // samples in the paper
   bool mean_per_class = false;  // the metric; otherwise top-1
   bool retrieval = false;
+  bool sound = false;      // clips, for the backbones that hear
+  StatedFacts facts = {};  // how the experiments looked at it, whatever the backbone
 };
 const std::vector<PaperData>& paper_data();
 const PaperData& paper_data(const std::string& key);

@@ -131,6 +131,17 @@ hard embedding deit-b16 12.6 37.2
 hard embedding+kl deit-b16 12.6 37.7
 hard embedding+dino deit-b16 12.7 40.2
 hard embedding+kl+dino deit-b16 12.8 40.0)"},
+
+      {"audio", "Nearest neighbours of sounds, SSAST", Protocol::knn,
+       R"(setting features backbone esc50 speechcommands
+full embedding ssast-b16 42.8 27.4
+full embedding+kl ssast-b16 47.0 29.9
+full embedding+simclr ssast-b16 45.2 25.4
+full embedding+kl+simclr ssast-b16 45.8 27.3
+5-shot embedding ssast-b16 20.0 5.3
+5-shot embedding+kl ssast-b16 21.2 6.1
+5-shot embedding+simclr ssast-b16 19.0 5.5
+5-shot embedding+kl+simclr ssast-b16 21.0 5.8)"},
   };
   return tables;
 }

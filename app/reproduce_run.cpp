@@ -26,12 +26,12 @@ constexpr size_t kShots = 5, kNeighbours = 20;  // of the paper, in every table
 Error with_own_hint(const Error& e, const fs::path& folder) {
   const auto advises = [&](const char* what) { return e.hint().find(what) != std::string::npos; };
   if (e.place() == "k" || e.place() == "shots")
-    return Error(e.message(), e.place(), "the table asks for so many: it takes more pictures");
+    return Error(e.message(), e.place(), "the table asks for so many: it takes more samples");
   if (advises("`validation="))
     return Error(e.message(), e.place(), "add a folder val to the data set, or more pictures");
   if (advises("`kind="))
     return Error(e.message(), e.place(),
-                 "give every picture a class folder, and delete " + folder.string());
+                 "give every sample a class folder, and delete " + folder.string());
   if (advises("`prune`") || advises("`overwrite`"))
     return Error(e.message(), e.place(),
                  fmt::format("delete {}, or choose another --work", folder.string()));
@@ -54,25 +54,26 @@ struct Job {
            fmt::format("{}", fmt::join(objectives_of(table), "-"));
   }
 
-  Store extract(const fs::path& pictures, const std::string& split, const std::string& name,
-                const fs::path& like = {}) {
+  Store extract(const FoundSplit& from, const std::string& name, const fs::path& like = {}) {
     // What depends on the training store goes with it.
     try {
-      return extract_to(folder() / name, pictures, split, name, like);
+      return extract_to(folder() / name, from, name, like);
     } catch (const Error& e) {
       throw with_own_hint(e, like.empty() ? folder() : folder() / name);
     }
   }
 
-  Store extract_to(const fs::path& folder, const fs::path& pictures, const std::string& split,
-                   const std::string& name, const fs::path& like) {
+  Store extract_to(const fs::path& folder, const FoundSplit& from, const std::string& name,
+                   const fs::path& like) {
     store::guarded([&] { fs::create_directories(folder.parent_path()); });
-    const auto dataset = open_dataset(pictures, {.split = split});
     ExtractorOptions o;
     o.objectives = objectives_of(table);
     o.preset = options.preset;
     o.seed = options.seed;
     Extractor extractor(backbone, std::move(o), pool);
+    DatasetOptions wanted = extractor.data();
+    wanted.split = from.split, wanted.fold = from.fold;
+    const auto dataset = open_dataset(from.path, wanted);
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
     const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
@@ -127,7 +128,7 @@ struct Job {
   }
 
   RunResult classification() {
-    const Store train = extract(found.train, found.train_split, "train");
+    const Store train = extract(found.train, "train");
     RunResult result{.train = train.rows(), .failed = train.manifest().failed};
     if (table.protocol == Protocol::clusters) {
       fill(result, [&](const std::string&, const std::string& features) {
@@ -137,10 +138,10 @@ struct Job {
       });
       return result;
     }
-    const Store test = extract(found.test, found.test_split, "test", train.folder());
+    const Store test = extract(found.test, "test", train.folder());
     std::optional<Store> validation;
     if (table.protocol == Protocol::linear && !found.validation.empty())
-      validation = extract(found.validation, "", "validation", train.folder());
+      validation = extract({found.validation}, "validation", train.folder());
     result.test = test.rows(), result.failed += test.manifest().failed;
     fill(result, [&](const std::string& setting, const std::string& features) {
       const size_t shots = setting == "5-shot" ? kShots : 0;
@@ -161,7 +162,7 @@ struct Job {
 
   // The folder holds database and queries; the ground truth says which picture is which.
   RunResult retrieval() {
-    const Store store = extract(found.train, "", "all");
+    const Store store = extract(found.train, "all");
     const RankingTask all = read_task(found.truth, store, store);
     RunResult result{.train = all.rows.database.size(),
                      .test = all.rows.queries.size(),

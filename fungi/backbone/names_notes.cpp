@@ -51,10 +51,11 @@ std::vector<std::string> assumed_facts(const NameReader& names, const Architectu
 std::vector<std::string> notes_on(const NameReader& names, const Architecture& a) {
   std::vector<std::string> notes;
   if (const auto decoder = decoder_of(names, a); !decoder.empty())
-    notes.push_back(fmt::format(
-        "the embedding is that of the {}encoder; the decoder of {} is left aside (tensors '{}')",
-        a.input == InputKind::image ? "image " : "", names.config_whole_type().value_or(a.family),
-        fmt::join(decoder, "', '")));
+    notes.push_back(
+        fmt::format("the embedding is that of the {}encoder; the decoder of model_type {} is left "
+                    "aside (tensors '{}')",
+                    a.input == InputKind::image ? "image " : "",
+                    names.config_whole_type().value_or(a.family), fmt::join(decoder, "', '")));
   if (!names.other_networks().empty() && !names.stated("prefix") && !names.stated("part"))
     notes.push_back(fmt::format(
         "the checkpoint holds several networks; that under '{}' is used, not '{}': state "

@@ -104,9 +104,9 @@ TEST(SoundNames, OnlyAPreTrainedFileIsSsast) {
 
 TEST(SoundNames, WhispersDecoderIsLeftAsideAndSaidSo) {
   TinyCheckpoint c = like("whisper");
-  EXPECT_TRUE(says(noted(c), "the decoder of whisper is left aside")) << noted(c);
+  EXPECT_TRUE(says(noted(c), "the decoder of model_type whisper is left aside")) << noted(c);
   c.config = nullptr;  // the names tell
-  EXPECT_TRUE(says(noted(c, {{"heads", "2"}}), "the decoder of whisper is left aside"));
+  EXPECT_TRUE(says(noted(c, {{"heads", "2"}}), "the decoder of model_type whisper is left aside"));
   EXPECT_EQ(noted(like("whisper_encoder")), "");
 }
 

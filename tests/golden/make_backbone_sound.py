@@ -102,7 +102,7 @@ def audio_vit(family, g, patch, grid):
     return randomise(model, g)
 
 
-def audio_truth(family, g, model, stored, frames, stride, notes):
+def audio_truth(family, g, model, stored, frames, stride, notes, **more):
     patch = model.patch_embed.patch_size
     f, t = steps(128, patch[0], stride[0]), steps(frames, patch[1], stride[1])
     width = model.embed_dim
@@ -121,10 +121,11 @@ def audio_truth(family, g, model, stored, frames, stride, notes):
     write_truth(family, g, {"input": random_bank(g, frames, 128)},
                 lambda v: whole(v.transpose(1, 2)[:, None]), vit_layers(model),
                 vit_facts(model, channels=1, native_grid=list(stored), stride=list(stride),
-                          input_size=[frames, 128], pooling="mean of tokens 0 and 1", notes=notes))
+                          input_size=[frames, 128], pooling="mean of tokens 0 and 1", notes=notes,
+                          **more))
 
 
-def ast(family, stored, frames, notes):
+def ast(family, stored, frames, notes, **more):
     g = generator(family)
     model = audio_vit(family, g, (16, 16), stored)
     full = {f"module.v.{k}": v for k, v in native_state(model).items()}
@@ -134,7 +135,7 @@ def ast(family, stored, frames, notes):
                         ("mlp_head.1.weight", (7, 16)), ("mlp_head.1.bias", (7,))):
         full[f"module.{name}"] = torch.randn(shape, generator=g)
     torch.save(full, folder_for(family) / "model.pth")
-    audio_truth(family, g, model, stored, frames, (10, 10), notes)
+    audio_truth(family, g, model, stored, frames, (10, 10), notes, **more)
 
 
 def ast_original(family):
@@ -143,7 +144,8 @@ def ast_original(family):
 
 
 def ast_original_own(family):
-    ast(family, (12, 3), 36, "a table of 12x3 patches, which the stated size 128x36 tells")
+    ast(family, (12, 3), 36, "a table of 12x3 patches, which the stated size 128x36 tells",
+        stated_size="128x36")
 
 
 def ssast_frame(family):
