@@ -281,6 +281,8 @@ std::string objective_parameters() {
   for (const std::string& name : objective_names()) of_kind(SampleKind::image, name, out);
   out += "Of texts, where they are others:\n";
   for (const char* name : {"dino", "simclr", "deepcluster"}) of_kind(SampleKind::text, name, out);
+  out += "Of sounds, where they are others:\n";
+  for (const char* name : {"dino", "simclr", "deepcluster"}) of_kind(SampleKind::sound, name, out);
   return out;
 }
 

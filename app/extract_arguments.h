@@ -18,7 +18,8 @@ struct ExtractArguments {
   TextColumnsArguments columns;
   std::vector<std::string> objectives{"kl", "dino", "simclr"};
   ProjectionArguments projection;
-  std::string prefix;
+  std::string prefix, fold, statistics = "model";
+  double window = 0, hop = 0;  // seconds
   size_t limit = 0, shard = 0, max_tokens = 0;
   uint64_t seed = 42;
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false,

@@ -9,6 +9,7 @@
 #include "app/features.h"
 #include "app/words.h"
 #include "fungi/base/atomic_file.h"
+#include "fungi/feature/modality.h"
 #include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
@@ -16,6 +17,7 @@ namespace fungi::app {
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
+    double hop = 0;
     ReportOptions report;
     VotersOption voters;
     MemoryOption memory;
@@ -28,10 +30,12 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("test", a->test, "Store extracted with --like TRAIN")->required();
   self->add_option("-o,--output", a->out, "The page")->capture_default_str();
   auto* of_train = self->add_option("--train-pictures", a->train_pictures,
-                                    "Data set of TRAIN, to show neighbours");
+                                    "Data set of TRAIN, pictures or sounds, to show neighbours");
   auto* of_test =
       self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
   of_train->needs(of_test);
+  self->add_option("--hop", a->hop, "Seconds between the windows of sounds, as they were extracted")
+      ->needs(of_train);
   self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
       ->capture_default_str()
       ->needs(of_train);
@@ -53,8 +57,15 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     a->report.k = usual.k;
     a->report.memory_limit = a->memory.limit();
     std::unique_ptr<Dataset> train_pictures, test_pictures;
-    if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
-    if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
+    const auto opened = [&](const Store& store, const std::string& path) {
+      const StoreSpec& spec = store.manifest().spec;
+      DatasetOptions looks;
+      if (has_settings(spec)) looks = data_options(read_settings(spec, a->train).input);
+      looks.hop = a->hop;
+      return open_dataset(path, looks);
+    };
+    if (!a->train_pictures.empty()) train_pictures = opened(train, a->train_pictures);
+    if (!a->test_pictures.empty()) test_pictures = opened(test, a->test_pictures);
     Pool pool(a->threads.count());
     for (const std::string& note :
          report_notes(train, test, train_pictures.get(), test_pictures.get()))

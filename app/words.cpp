@@ -18,7 +18,9 @@ const std::map<std::string_view, std::string_view> kWords{
     {"effort", "--effort"},
     {"extract", "'fungi extract'"},
     {"features", "--features"},
+    {"fold", "--fold"},
     {"given", "--given"},
+    {"hop", "--hop"},
     {"id_column", "--id-column"},
     {"index", "'fungi index'"},
     {"inspect", "'fungi inspect'"},
@@ -42,6 +44,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"sampling", "--sampling"},
     {"split", "--split"},
     {"stated_facts", "--set"},
+    {"statistics", "--statistics"},
     {"storage", "--storage"},
     {"strict", "--strict"},
     {"tensors", "--tensors"},
@@ -51,6 +54,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
     {"validation", "--validation"},
+    {"window", "--window"},
 };
 
 }  // namespace

@@ -42,6 +42,15 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
   }
 }
 
+DatasetOptions data_options(const InputSettings& settings) {
+  if (const auto* sound = std::get_if<SoundSettings>(&settings))
+    return {.samples = SampleKind::sound,
+            .seconds = sound_view_seconds({sound->front_end, sound->window}),
+            .window = sound->window};
+  const bool text = std::holds_alternative<TextSettings>(settings);
+  return {.samples = text ? SampleKind::text : SampleKind::image};
+}
+
 DecodeOptions decode_options(const InputSettings& settings) {
   const auto* image = std::get_if<ImageSettings>(&settings);
   const auto* sound = std::get_if<SoundSettings>(&settings);

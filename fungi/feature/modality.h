@@ -12,6 +12,7 @@
 
 #include "fungi/backbone/architecture.h"
 #include "fungi/feature/settings.h"
+#include "fungi/input/dataset.h"
 #include "fungi/input/preprocess.h"
 #include "fungi/token/tokenizer.h"
 #include "fungi/view/view.h"
@@ -53,6 +54,9 @@ std::shared_ptr<const Modality> modality_for(const Architecture& architecture, P
                                              const TextOptions& text = {},
                                              const std::filesystem::path& model = {},
                                              const SoundOptions& sound = {});
+
+// How to open a data set whose samples are looked at with such settings.
+DatasetOptions data_options(const InputSettings& settings);
 
 // How samples of such settings are decoded, and texts read.
 DecodeOptions decode_options(const InputSettings& settings);

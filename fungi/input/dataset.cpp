@@ -186,6 +186,10 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   const bool of_texts = options.samples == SampleKind::text;
   if (!fs::exists(status) && !(of_texts && path == kStandardInput))
     fail("there is no such file or folder", path.string(), "check the path");
+  if (options.samples != SampleKind::sound && (options.window > 0 || options.hop > 0))
+    fail("only sounds are cut into windows", path.string(), "leave out `window` and `hop`");
+  if (of_texts && !options.fold.empty())
+    fail("lists of texts have no folds", path.string(), "leave out `fold`");
   if (of_texts) return open_texts(path, options);
   if (options.samples == SampleKind::sound) return open_sounds(path, options);
   if (options.samples != SampleKind::image)
@@ -196,6 +200,8 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   DatasetOptions chosen = options;
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);
+  if (!options.fold.empty() && chosen.kind != DatasetKind::list)
+    fail("only lists have folds", path.string(), "leave out `fold`");
   switch (chosen.kind) {
     case DatasetKind::list:
       return open_list(path, chosen);

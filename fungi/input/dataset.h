@@ -67,7 +67,7 @@ struct DatasetOptions {
   std::string label_column = {};  // "none": no labels
   std::string id_column = {};     // empty or "none": the number of the line is the id
 
-  // Of lists of sounds: samples whose fold (a column) is this one, or with "!1" is another.
+  // Of lists of files: samples whose fold (a column) is this one, or with "!1" is another.
   std::string fold = {};
   // Of sounds: how much of each is decoded, in seconds from its beginning; 0: all of it
   // (Extractor::data() tells what the model looks at).

@@ -11,6 +11,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/feature/modality.h"
+#include "fungi/input/shown.h"
 #include "fungi/report/html.h"
 #include "fungi/report/thumbnail.h"
 
@@ -19,30 +20,75 @@ namespace {
 
 constexpr std::array<const char*, 4> kKindNames{"gained", "lost", "right", "wrong"};
 
+// The sounds that the page carries, each once, in the order in which they are shown.
+class Clips {
+ public:
+  // The name that a button plays it by; empty: the sample is no sound, or there is no room for it.
+  std::string add(const Sample& sample) {
+    const std::vector<uint8_t> clip = clip_of(sample, kLongest);
+    if (clip.empty()) return "";
+    if (bytes_ + clip.size() > kMost) return ++left_out_, "";
+    bytes_ += clip.size();
+    const std::string name = fmt::format("clip{}", count_++);
+    html_ += fmt::format("<audio id={} preload=none src=\"data:audio/wav;base64,{}\"></audio>", name,
+                         html::base64(clip));
+    return name;
+  }
+  std::string note() const {
+    if (count_ + left_out_ == 0) return "";
+    return fmt::format(
+        "<p class=note>Pictures are spectrograms: time to the right, pitch upwards. Press one to "
+        "hear its first {} seconds at most{}.</p>",
+        kLongest / kSecond,
+        left_out_ ? fmt::format("; {} are silent, since the page carries no more than {} MB of "
+                                "sounds",
+                                left_out_, kMost >> 20)
+                  : "");
+  }
+  const std::string& html() const { return html_; }
+
+ private:
+  static constexpr size_t kSecond = 32000;  // bytes of 16 bits at 16 kHz
+  static constexpr size_t kLongest = 5 * kSecond + 44, kMost = size_t{12} << 20;
+  size_t bytes_ = 0, count_ = 0, left_out_ = 0;
+  std::string html_;
+};
+
 // Pictures of a data set by the ids of a store.
 class Album {
  public:
-  Album(const Dataset& data, DecodeOptions decode) : data_(data), decode_(decode) {
+  Album(const Dataset& data, DecodeOptions decode, Clips& clips)
+      : data_(data), decode_(decode), clips_(clips) {
     for (size_t i = 0; i < data.size(); ++i) place_[data.id(i)] = i;
   }
   // A picture that has gone or been damaged since its extraction costs itself alone: its text is
   // shown.
-  std::string image(const std::string& id, size_t side, const std::string& alt) const {
-    std::string picture;
+  std::string image(const std::string& id, size_t side, const std::string& alt) {
+    std::string picture, clip;
     try {
-      if (const auto place = place_.find(id); place != place_.end())
-        picture = html::base64(thumbnail(data_.image(place->second, decode_), side));
+      if (const auto place = place_.find(id); place != place_.end()) {
+        const Sample sample = data_.decode(place->second, data_.read(place->second), decode_);
+        picture = html::base64(thumbnail(picture_of(sample, side), side));
+        clip = heard_.contains(id) ? heard_[id] : heard_[id] = clips_.add(sample);
+      }
     } catch (const Error&) {
     } catch (const std::bad_alloc&) {  // too large for the memory
     }
-    return fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
-                       html::escape(alt), picture);
+    const std::string shown =
+        fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
+                    html::escape(alt), picture);
+    if (clip.empty()) return shown;
+    return fmt::format("<button type=button class=play data-play={} aria-label=\"play {}\">{}"
+                       "</button>",
+                       clip, html::escape(alt), shown);
   }
 
  private:
   const Dataset& data_;
   DecodeOptions decode_;
+  Clips& clips_;
   std::unordered_map<std::string, size_t> place_;
+  std::unordered_map<std::string, std::string> heard_;  // names of clips by id
 };
 
 DecodeOptions decode_options(const Store& store) {  // a picture is shown as it was extracted
@@ -52,7 +98,7 @@ DecodeOptions decode_options(const Store& store) {  // a picture is shown as it 
 }
 
 std::string strip(const Evaluation& e, const Result& r, const char* name, size_t query,
-                  const Album& album, size_t shown) {
+                  Album& album, size_t shown) {
   constexpr size_t kSide = 76;  // twice the size on screen, for sharp ones
   const int64_t target = e.test.labels[query], predicted = r.score.votes.predicted[query];
   std::string out =
@@ -125,11 +171,13 @@ std::string neighbour_cards(const Evaluation& e, const Store& train, const Datas
                             const Dataset& test_pictures, const ReportOptions& o) {
   constexpr size_t kSide = 176;
   const DecodeOptions decode = decode_options(train);
-  const Album train_album(train_pictures, decode), test_album(test_pictures, decode);
-  std::string out =
+  Clips clips;
+  Album train_album(train_pictures, decode, clips), test_album(test_pictures, decode, clips);
+  const std::string head =
       "<p class=note>✓ and green: a neighbour of the query's class; ✕ and red: of another. Nearest "
       "first; beside the name, what the neighbours vote for. Half of the queries are gained by the "
       "gradients and half are lost, as far as there are any.</p><p class=filter>";
+  std::string out;
   for (const char* show : {"all", "gained", "lost"})
     out += fmt::format("<button type=button data-show={0} aria-pressed={1}>{0}</button> ", show,
                        std::string_view(show) == "all" ? "true" : "false");
@@ -145,7 +193,7 @@ std::string neighbour_cards(const Evaluation& e, const Store& train, const Datas
            strip(e, e.full(), "with gradients", q.row, train_album, o.shown_neighbours);
     out += "</div></div>";
   }
-  return out + "</div>";
+  return clips.note() + head + out + "</div>" + clips.html();
 }
 
 }  // namespace fungi::report

@@ -42,8 +42,8 @@ size_t sound_view_count(const ViewPlan& plan) { return std::visit(Counter{}, pla
 
 double sound_view_seconds(const SoundReading& reading) {
   const SoundFrontEnd& f = reading.front_end;
-  const double longest = double(f.longest()) / double(f.rate);
-  return (reading.window > 0 ? std::min(reading.window, longest) : longest) + kMargin;
+  const double longest = double(f.longest()) / double(f.rate) + kMargin;
+  return reading.window > 0 ? std::min(reading.window, longest) : longest;
 }
 
 void shift_sound(View<const float> rows, const SoundShift& draw, size_t rolled, View<float> out) {
@@ -73,16 +73,11 @@ void SoundViews::open(const Sample& sample, uint32_t seed) {
   seed_ = seed;
   held_ = 0;  // where the sound is refused
   resampled_ = sound.rate != double(f.rate);
-  const auto samples_in = [](double seconds, double rate, size_t most) {
-    const double samples = std::ceil(seconds * rate);
-    return samples >= double(most) ? most : size_t(samples);
-  };
   std::span<const float> samples = sound.samples;
-  samples = samples.first(samples_in(sound_view_seconds(reading_), sound.rate, samples.size()));
+  const double most = std::max(1.0, std::round(sound_view_seconds(reading_) * sound.rate));
+  if (most < double(samples.size())) samples = samples.first(size_t(most));
   std::vector<float> converted;
   if (resampled_) samples = converted = resample(samples, sound.rate, double(f.rate));
-  if (reading_.window > 0)  // what was left out on purpose is not cut
-    samples = samples.first(samples_in(reading_.window, double(f.rate), samples.size()));
   cut_ = samples.size() > f.longest();
   held_ = bank_.rows(samples.first(std::min(samples.size(), f.longest())), rows_);
 }

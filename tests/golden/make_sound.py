@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/golden/sound: what `soundfile` 0.14 decodes from small files of every format, what `soxr` 1.1 makes of
 another rate, and what `kaldi-native-fbank` 1.22, `transformers` 5.23 and the matrices of a published keyword model make of
-sounds. A developer's tool; the tests read its files. Clips of a folder of data are not copied: clips.npz names them.
+sounds. A developer's tool; the tests read its files. Clips of a folder of data are not copied: clips.tsv names them.
 
 Run: python make_sound.py DATA   (DATA: a folder with audio/ and weights/, as tests/support/data.h has it)
 """
@@ -26,6 +26,12 @@ FORMATS = {
     "mp3.mp3": ("MP3", "MPEG_LAYER_III"), "aiff.aiff": ("AIFF", "PCM_16"), "au.au": ("AU", "PCM_16"),
     "caf.caf": ("CAF", "PCM_16"), "w64.w64": ("W64", "PCM_16"), "rf64.wav": ("RF64", "PCM_16"),
 }
+
+
+def save(folder, **arrays):
+    (OUT / folder).mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        np.save(OUT / folder / f"{name}.npy", np.ascontiguousarray(array, dtype=np.float32))
 
 
 def tone(count, rate, seed):
@@ -77,10 +83,11 @@ def formats():
     arrays = {}
     stereo = np.stack([tone(1200, 16000, 1), 0.5 * tone(1200, 16000, 2)[::-1]], axis=1)
     for name, (container, subtype) in FORMATS.items():
-        sf.write(OUT / name, stereo, 16000, format=container, subtype=subtype)
-        arrays[name], rate = mono(OUT / name)
+        (OUT / "formats").mkdir(parents=True, exist_ok=True)
+        sf.write(OUT / "formats" / name, stereo, 16000, format=container, subtype=subtype)
+        arrays[name], rate = mono(OUT / "formats" / name)
         assert rate == 16000, name
-    np.savez_compressed(OUT / "formats.npz", **arrays)
+    save("formats", **arrays)
 
 
 def rates():
@@ -89,7 +96,7 @@ def rates():
         x = tone(source // 20, source, 3)
         arrays[f"from{source}"] = x
         arrays[f"to{source}"] = soxr.resample(x, source, 16000, quality="HQ")
-    np.savez_compressed(OUT / "rates.npz", **arrays)
+    save("rates", **arrays)
 
 
 def made():
@@ -97,32 +104,29 @@ def made():
     x = tone(8000, 16000, 4)
     sf.write(OUT / "half.wav", x, 16000, subtype="PCM_16")
     x, _ = mono(OUT / "half.wav")
-    np.savez_compressed(
-        OUT / "made.npz",
-        kaldi=kaldi(x), kaldi_8k=kaldi(x, 8000)[:8],
+    save(
+        "made", kaldi=kaldi(x), kaldi_8k=kaldi(x, 8000)[:8],
         extractor=extracted(x, max_length=64), extractor_plain=extracted(x, max_length=32, do_normalize=False)[::4],
         whisper80=whisper(x, 80)[:64:3], whisper128=whisper(x, 128)[:64:3], keyword=keyword(x)[::3])
 
 
 def clips():
-    """Of real clips: every so many frames, and where they are."""
-    names, arrays = [], {}
+    """Of real clips: some frames of each, and where they are."""
+    lines, arrays = [], {"kaldi": [], "extractor": [], "whisper": [], "keyword": []}
     audio = DATA / "audio"
     files = sorted((audio / "esc10-16k/audio").glob("*.wav"))[::5] + sorted((audio / "speechcommands").glob("*/*.wav"))[::20]
     for i, file in enumerate(files):
         x, rate = mono(file)
         assert rate == 16000
-        name = str(file.relative_to(DATA))
-        names.append(name)
-        rows = kaldi(x - x.mean())
-        chosen = np.linspace(0, len(rows) - 1, 3).astype(int)
-        arrays[f"rows{i}"], arrays[f"kaldi{i}"] = chosen.astype(np.float32), rows[chosen]
+        rows = {"kaldi": kaldi(x - x.mean())}
         if i % 6 == 0:
-            arrays[f"extractor{i}"] = extracted(x, max_length=128)[chosen[chosen < 128]]
-            arrays[f"whisper{i}"] = whisper(x, 80)[chosen]
-            arrays[f"keyword{i}"] = keyword(x)[chosen[chosen < 98]]
-    np.savez_compressed(OUT / "clips.npz", **arrays)
-    (OUT / "clips.txt").write_text("\n".join(names) + "\n")
+            rows |= {"extractor": extracted(x, max_length=98), "whisper": whisper(x, 80), "keyword": keyword(x)}
+        for kind, bank in rows.items():
+            for frame in np.linspace(0, min(len(rows["kaldi"]), len(bank)) - 1, 3).astype(int):
+                lines.append(f"{kind}\t{frame}\t{file.relative_to(DATA)}")
+                arrays[kind].append(bank[frame])
+    save("clips", **{kind: np.stack(bank) for kind, bank in arrays.items()})
+    (OUT / "clips" / "clips.tsv").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
