@@ -116,7 +116,7 @@ struct FilterBank::State {
   std::vector<float> window;
   Matrix<float> dct;
   RealFourier fourier;
-  std::vector<float> frame, spectrum, energies;
+  std::vector<float> frame, spectrum, energies, silence;  // silence: its row
 
   explicit State(const SoundFrontEnd& facts)
       : f((check(facts), facts)),
@@ -126,7 +126,10 @@ struct FilterBank::State {
         fourier(f.fft),
         frame(f.fft),
         spectrum(f.fft / 2 + 1),
-        energies(f.mels) {}
+        energies(f.mels),
+        silence(f.bins) {
+    write(silence.data());
+  }
 
   // Sample `at` of the clip minus its mean; mirrored at the ends of the `span` samples that a clip
   // of Whisper's is filled up to.
@@ -162,8 +165,7 @@ struct FilterBank::State {
     return true;
   }
 
-  void measure(bool sound) {
-    if (!sound) return std::fill(energies.begin(), energies.end(), 0.0f);
+  void measure() {
     const std::complex<float>* c = fourier(frame.data());
     for (size_t k = 0; k < spectrum.size(); ++k)
       spectrum[k] = c[k].real() * c[k].real() + c[k].imag() * c[k].imag();
@@ -219,8 +221,10 @@ size_t FilterBank::rows(std::span<const float> samples, View<float> out) {
                touched = (samples.size() + f.hop - 1) / f.hop,
                held = std::min(kaldi ? within : touched, f.frames);
   for (size_t t = 0; t < (kaldi ? held : f.frames); ++t) {
-    s.measure(s.cut(samples, mean, t));
-    s.write(out.row(t));
+    if (s.cut(samples, mean, t))
+      s.measure(), s.write(out.row(t));
+    else
+      std::copy(s.silence.begin(), s.silence.end(), out.row(t));
   }
   for (size_t t = held; kaldi && t < f.frames; ++t) std::fill_n(out.row(t), f.bins, 0.0f);
   if (f.kind == Kind::whisper) {

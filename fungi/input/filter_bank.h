@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples -> rows of filter bank energies or cepstral coefficients, as a model's front end says
 // (base/sound_front_end.h; SPEC 4.3, 10.3). Each row depends on its own samples alone, but for
-// Whisper's, which are lifted to within 8 of the loudest.
+// Whisper's, which are lifted to within 8 of the loudest. Internal to the library.
 #pragma once
 
 #include <cstddef>

@@ -129,7 +129,8 @@ SoundFile SoundFile::open(std::span<const uint8_t> bytes, std::string_view name)
 }
 
 SoundFile SoundFile::open(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe of such a name is refused instead of waited for.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) fail_reading("cannot open the file", errno, path);
   std::array<uint8_t, 1024> first{};
   std::array<uint8_t, kLongestPage> last{};
@@ -152,6 +153,10 @@ size_t SoundFile::channels() const { return size_t(std::max(state_->info.channel
 uint64_t SoundFile::frames() const {
   const sf_count_t frames = state_->info.frames;
   return frames <= 0 || frames == SF_COUNT_MAX ? 0 : uint64_t(frames);
+}
+// Encoders of MP3 count their delay in or leave it out: some frames of 1152.
+uint64_t SoundFile::slack() const {
+  return (state_->info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_MPEG ? 4 * 1152 : 0;
 }
 bool SoundFile::is_cut_off() const { return state_->cut_off; }
 
@@ -193,6 +198,7 @@ SoundFile SoundFile::open(const std::filesystem::path& file) { fail_without(file
 double SoundFile::rate() const { return 0; }
 size_t SoundFile::channels() const { return 0; }
 uint64_t SoundFile::frames() const { return 0; }
+uint64_t SoundFile::slack() const { return 0; }
 bool SoundFile::is_cut_off() const { return false; }
 void SoundFile::seek(uint64_t) {}
 size_t SoundFile::read(float*, size_t) { return 0; }

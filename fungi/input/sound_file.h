@@ -25,6 +25,7 @@ class SoundFile {
   double rate() const;
   size_t channels() const;
   uint64_t frames() const;  // as the header says; 0 where nothing does
+  uint64_t slack() const;   // by how many it may be wrong of a whole file
   // Whether the header speaks of more than is there.
   bool is_cut_off() const;
   void seek(uint64_t frame);

@@ -106,7 +106,8 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
     }
   };
   for (const std::string& name : objective_names()) expect(name, SampleKind::image);
-  for (const char* name : {"dino", "simclr", "deepcluster"}) expect(name, SampleKind::text);
+  for (const SampleKind kind : {SampleKind::text, SampleKind::sound})
+    for (const char* name : {"dino", "simclr", "deepcluster"}) expect(name, kind);
   std::ifstream document(FUNGI_GOLDEN_DIR "/../../docs/cli.md");
   for (std::string line; std::getline(document, line);)
     for (const std::string& name : objective_names())
