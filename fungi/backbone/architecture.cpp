@@ -217,6 +217,16 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
       fmt::format("{}{}", to_string(a.pooling), a.norm_after_pooling ? ", then norm" : ""));
   if (a.head) add("head", fmt::format("{} -> {}", a.width, a.embedding_width));
   add("parameters", a.parameters());
+  if (a.input == InputKind::filter_bank) {
+    const SoundFrontEnd& f = a.sound.front_end;
+    std::string statistics;
+    if (f.kind == SoundFrontEnd::Kind::kaldi && f.normalise)
+      statistics = fmt::format(", mean {:g}, std {:g}", f.mean, f.std);
+    add("front_end",
+        fmt::format("{}, {} numbers of {} frames, every {} of {} samples a second{} ({})",
+                    to_string(f.kind), f.bins, f.frames, f.hop, f.rate, statistics,
+                    a.sound.source));
+  }
   if (a.input == InputKind::image) {
     const PreprocessFacts& p = a.preprocess;
     add("preprocess",

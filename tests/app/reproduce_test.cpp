@@ -46,11 +46,11 @@ void link_pictures(const std::string& split, size_t classes, size_t each, const 
 
 TEST(Reproduce, ListsTables) {
   const json list = reproduce("");
-  EXPECT_EQ(list.size(), 9u);
+  EXPECT_EQ(list.size(), 10u);
   std::set<std::string> names;
   for (const json& t : list) names.insert(t["table"].get<std::string>());
-  EXPECT_TRUE(names.count("knn") && names.count("linear") && names.count("clusters") &&
-              names.count("retrieval"));
+  for (const char* name : {"knn", "linear", "clusters", "retrieval", "audio"})
+    EXPECT_TRUE(names.count(name)) << name;
   const auto unknown = run_fungi("reproduce knnn");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("knn-augreg"), std::string::npos) << unknown.err;

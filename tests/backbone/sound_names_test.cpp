@@ -155,6 +155,50 @@ TEST(SoundNames, KwtsTokensAreFrames) {
   EXPECT_EQ(a.tokens(), 15u);
 }
 
+TEST(SoundNames, TheFeatureExtractorsFileTellsHowAstHears) {
+  TinyCheckpoint c = like("hf_ast");
+  EXPECT_TRUE(c.read().sound.assumed);
+  EXPECT_TRUE(says(noted(c), "the mean and std of its filter banks"));
+  c.image_processor = {{"feature_extractor_type", "ASTFeatureExtractor"},
+                       {"mean", -6.5},
+                       {"std", 5.25},
+                       {"num_mel_bins", 16},
+                       {"max_length", 21},
+                       {"sampling_rate", 16000}};
+  const SoundFacts facts = c.read().sound;
+  EXPECT_EQ(facts.front_end.mean, -6.5f);
+  EXPECT_EQ(facts.front_end.std, 5.25f);
+  EXPECT_EQ(facts.front_end.frames, 21u);
+  EXPECT_EQ(facts.front_end.bins, 16u);
+  EXPECT_FALSE(facts.front_end.centre);
+  EXPECT_FALSE(facts.assumed);
+  EXPECT_EQ(noted(c), "");
+  EXPECT_EQ(c.read({{"mean", "-1"}}).sound.front_end.mean, -1.0f);
+  EXPECT_TRUE(c.read({{"mean", "-1"}}).sound.stated_statistics);
+  EXPECT_TRUE(says(c.refusal({{"std", "0"}}), "positive std"));
+  EXPECT_TRUE(says(c.refusal({{"std", "five"}}), "a number"));
+  EXPECT_TRUE(says(c.refusal({{"resize", "256"}}), "only pictures"));
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"num_mel_bins", 128},
+                                   {"max_length", 1024},
+                                   {"sampling_rate", 8000},
+                                   {"mean", "loud"},
+                                   {"feature_extractor_type", "WhisperFeatureExtractor"}}) {
+    TinyCheckpoint other = c;
+    other.image_processor[key] = value;
+    EXPECT_TRUE(says(other.refusal(), key)) << other.refusal();
+  }
+}
+
+TEST(SoundNames, WhispersFrontEndHasNoStatistics) {
+  const TinyCheckpoint c = like("whisper");
+  EXPECT_EQ(c.read().sound.front_end.kind, SoundFrontEnd::Kind::whisper);
+  EXPECT_EQ(c.read().sound.front_end.frames, 40u);
+  EXPECT_FALSE(c.read().sound.assumed);
+  EXPECT_TRUE(says(c.refusal({{"mean", "-4"}}), "no mean and std"));
+  EXPECT_TRUE(says(test::tiny_timm().refusal({{"frames", "512"}}), "only models of sounds"));
+  EXPECT_TRUE(says(c.refusal({{"frames", "20"}, {"size", "8x20"}}), "leave one of them out"));
+}
+
 TEST(SoundNames, RealKwt) {
   const auto file = test::data_folder() / "weights/kwt1_speechcommands.safetensors";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << test::missing_data(file);
