@@ -70,8 +70,11 @@ class SoundWindows final : public Dataset {
       fail(fmt::format("windows {} seconds apart are too many of a sound of {} seconds", hop_,
                        seconds),
            "`hop`", "give a larger one");
+    constexpr double kNothing = 1e-6;
     std::vector<double> out{0};
-    while (out.back() + window_ < seconds - 1e-6) out.push_back(double(out.size()) * hop_);
+    for (double next = hop_; out.back() + window_ < seconds - kNothing && next < seconds - kNothing;
+         next = double(out.size()) * hop_)
+      out.push_back(next);
     return out;
   }
 

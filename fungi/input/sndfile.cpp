@@ -67,7 +67,9 @@ bool speaks_of_more(std::string_view log) {
     std::string_view chunk = head.substr(0, colon);
     while (!chunk.empty() && chunk.front() == ' ') chunk.remove_prefix(1);
     while (!chunk.empty() && chunk.back() == ' ') chunk.remove_suffix(1);
-    if (chunk != "data" && chunk != "SSND" && chunk != "Data Size" && chunk != "riff") continue;
+    constexpr std::array<std::string_view, 5> kSizes{"data", "SSND", "Data Size", "riff",
+                                                     "Riff size"};  // AU's, W64's, RF64's
+    if (std::find(kSizes.begin(), kSizes.end(), chunk) == kSizes.end()) continue;
     const auto number = [](std::string_view text) {
       uint64_t value = 0;
       for (const char c : text)

@@ -172,6 +172,10 @@ TEST_F(SoundDatasets, WindowsAreSamplesOfTheirOwn) {
   EXPECT_ERROR("none.wav", sound(*data, 4));
   EXPECT_EQ(sound(*data, 5).samples.size(), 30u);
   EXPECT_EQ(data->stored_bytes(0), 44u + 500u);
+  // Far apart they leave out what is between.
+  EXPECT_EQ(ids(*open({.window = 0.5, .hop = 2}, "long.wav")),
+            (Ids{"long.wav@0.0", "long.wav@2.0"}));
+  EXPECT_EQ(open({.window = 0.1, .hop = 2.5}, "long.wav")->size(), 1u);
   // Without a hop they stand side by side; the last one is what is left.
   const auto beside = open({.window = 1});
   EXPECT_EQ(beside->size(), 5u);
