@@ -133,6 +133,22 @@ TEST_F(SoundsOfAUser, WindowsAreRowsOfTheSameBytes) {
   ASSERT_EQ(o.status, 0) << o.err;
 }
 
+// Two hours of two channels at 48 kHz: 1.4 GB, of which the model listens to a moment.
+TEST_F(SoundsOfAUser, LongFilesNeedLittleMemory) {
+  const uint32_t bytes = 2 * 3600 * 48000u * 4;
+  const auto header = test::wav({.rate = 48000, .channels = 2, .data_bytes = bytes}, {});
+  folder_.write("long/two-hours.wav", header);
+  fs::resize_file(folder_ / "long/two-hours.wav", header.size() + bytes);
+  for (const std::string& window : {std::string(), std::string("--window 10 --hop 1000")}) {
+    const Outcome o = extract("long", window.empty() ? "one" : "many",
+                              "-m " + kModel + " --objectives none --json " + window);
+    ASSERT_EQ(o.status, 0) << o.err;
+    const json result = json::parse(o.out);
+    EXPECT_EQ(result["rows"], window.empty() ? 1 : 8);
+    EXPECT_LT(result["peak_rss_mb"], 300);
+  }
+}
+
 TEST_F(SoundsOfAUser, StatisticsAreMeasuredOnceAndKept) {
   const std::string more = "-m " + kModel + " --objectives none --statistics measure ";
   Outcome o = extract("clips/low", "store", more);

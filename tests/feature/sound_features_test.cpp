@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/reopen.h"
 #include "fungi/feature/sound_statistics.h"
+#include "fungi/input/filter_bank.h"
 #include "fungi/input/sound.h"
 #include "tests/feature/extractor_fixture.h"
 #include "tests/input/wav_writer.h"
@@ -47,7 +49,8 @@ class SoundFeatures : public ::testing::Test {
     }
   }
   static Extractor open(ExtractorOptions o, Pool& pool, const std::string& model = "hf_ast") {
-    return Extractor::open(kModels / model, std::move(o), pool, {.precision = Precision::f32});
+    return Extractor::open(kModels / model, std::move(o), pool,
+                           {.precision = Precision::f32, .stated_facts = {{"heads", "2"}}});
   }
   static std::unique_ptr<Dataset> sounds() {
     std::vector<std::string> ids;
