@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of fungi extract on random pictures in memory: views, forward, losses, backward and
+// The whole of fungi extract on random pictures or sounds in memory: views, forward, losses, backward and
 // projection; no files.
 #include <algorithm>
 #include <chrono>
@@ -13,23 +13,34 @@
 namespace fungi::app {
 namespace {
 
-class RandomPictures final : public Dataset {
+// What a model looks at: a usual photograph of the usual data sets, or ten seconds of noise.
+Sample random_sample(SampleKind kind) {
+  const RandomStream random(7, "bench");
+  if (kind == SampleKind::sound) {
+    Sound sound{std::vector<float>(160000), 16000};
+    for (size_t i = 0; i < sound.samples.size(); ++i)
+      sound.samples[i] = float(random.uniform(i) - 0.5);
+    return sound;
+  }
+  Image picture{500, 375, std::vector<uint8_t>(500 * 375 * 3)};
+  for (size_t i = 0; i < picture.rgb.size(); ++i) picture.rgb[i] = uint8_t(random.bits(i));
+  return picture;
+}
+
+class RandomSamples final : public Dataset {
  public:
-  explicit RandomPictures(size_t count) {
+  RandomSamples(size_t count, SampleKind kind) : sample_(random_sample(kind)) {
     for (size_t i = 0; i < count; ++i) ids_.push_back(std::to_string(i));
     labels_.assign(count, -1);
-    picture_.width = 500, picture_.height = 375;  // a usual photograph of the usual data sets
-    picture_.rgb.resize(picture_.width * picture_.height * 3);
-    const RandomStream random(7, "bench");
-    for (size_t i = 0; i < picture_.rgb.size(); ++i) picture_.rgb[i] = uint8_t(random.bits(i));
+    samples_ = kind;
   }
   std::vector<uint8_t> read(size_t) const override { return {}; }
   Sample decode(size_t, std::span<const uint8_t>, const DecodeOptions&) const override {
-    return picture_;
+    return sample_;
   }
 
  private:
-  Image picture_;
+  Sample sample_;
 };
 
 // Random negatives instead of embeddings of a training set: the same work, at once.
@@ -54,20 +65,21 @@ BenchRate bench_features(const Backbone& backbone, const std::vector<std::string
   ExtractorOptions options;
   options.objectives.clear();
   const Architecture& a = backbone.architecture();
+  const SampleKind kind = sample_kind(a);
   for (const std::string& specification : objectives) {
     auto objective =
-        make_objective(specification, {a.embedding_width, a.width, 42, Preset::native});
+        make_objective(specification, {a.embedding_width, a.width, 42, Preset::native, kind});
     prepare(*objective, backbone, pool);
     options.own.push_back(std::move(objective));
   }
   Extractor extractor(backbone, std::move(options), pool);
   BenchRate rate;
   rate.views = extractor.views_per_sample();
-  const RandomPictures pictures(pool.threads() * std::max<size_t>(1, 16 / rate.views));
-  std::vector<size_t> samples(pictures.size());
+  const RandomSamples data(pool.threads() * std::max<size_t>(1, 16 / rate.views), kind);
+  std::vector<size_t> samples(data.size());
   std::iota(samples.begin(), samples.end(), size_t{0});
   const auto extract = [&](std::span<const size_t> some) {
-    const StoreRows rows = extractor.extract(pictures, some);
+    const StoreRows rows = extractor.extract(data, some);
     if (!rows.failures.empty())  // a failure is quick, and says nothing
       fail(rows.failures.front().reason, "bench", "choose other parameters");
   };

@@ -171,7 +171,7 @@ void FactsOption::add_to(CLI::App& verb) {
   verb.add_option("--set", words,
                   "State a fact the file does not hold, key=value (heads, size, activation, "
                   "pooling, norm_epsilon, family, prefix, mean, std, resize, squash, crop, "
-                  "interpolation)")
+                  "interpolation; of sounds frames, mean, std)")
       ->check(assignment("key=value"))
       ->check(stated_key());
 }
@@ -283,6 +283,9 @@ std::string objective_parameters() {
   out += "Of texts, where they are others:\n";
   for (const std::string& name : objective_names(SampleKind::text))
     if (name != "kl") of_kind(SampleKind::text, name, out);
+  out += "Of sounds, where they are others:\n";
+  for (const std::string& name : objective_names(SampleKind::sound))
+    if (name != "kl") of_kind(SampleKind::sound, name, out);
   return out;
 }
 

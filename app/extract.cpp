@@ -11,6 +11,7 @@
 #include "app/words.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/feature/sound_statistics.h"
 #include "fungi/store/store.h"
 
 namespace fungi::app {
@@ -142,20 +143,56 @@ void print_failures(const Outcome& o) {
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }
 
+// What --statistics says, but for facts that --set states. A store that is continued has its own.
+StatedFacts stated_statistics(const ExtractArguments& a, const StoreManifest* continued,
+                              const DatasetOptions& data, Pool& pool, Notes& notes) {
+  if (a.statistics == "model") return {};
+  StatedFacts facts = a.settings.backbone.stated_facts;
+  if (a.statistics != "measure") {
+    StatedFacts known = sound_statistics(a.statistics);
+    known.merge(facts);
+    return known;
+  }
+  if (continued && has_settings(continued->spec)) {
+    const StatedFacts stated = read_settings(continued->spec, a.store).stated;
+    for (const char* fact : {"mean", "std"})
+      if (const auto at = stated.find(fact); at != stated.end()) facts.insert(*at);
+    if (facts.contains("mean") && facts.contains("std")) return facts;
+  }
+  const Architecture architecture =
+      read_architecture(Checkpoint::open(a.settings.model), a.settings.backbone.stated_facts);
+  const DatasetOptions looks = sound_data(architecture, a.settings.extractor.sound);
+  DatasetOptions listened = data;
+  listened.samples = looks.samples, listened.seconds = looks.seconds;
+  const auto dataset = open_dataset(a.data, listened);
+  Progress progress("measure", a.quiet || a.json, &stop_on_interrupt());
+  const MeasuredSounds measured =
+      measure_sounds(*dataset, architecture, a.settings.extractor.sound, pool,
+                     [&](size_t done, size_t total) { progress.update(done, total); });
+  notes.add(fmt::format("mean and std of the filter banks, measured on {} sounds: {:.7g}, {:.7g}",
+                        measured.sounds, measured.mean, measured.std));
+  facts.merge(measured.facts());
+  return facts;
+}
+
 int run(ExtractArguments& a) {
   const auto start = std::chrono::steady_clock::now();
   Pool pool(a.model.threads.count());
+  const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
+  Notes notes{.shown = !a.quiet && !a.json};
+  DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
+  data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
+  BackboneOptions options = a.settings.backbone;
+  for (const auto& [fact, value] :
+       stated_statistics(a, own ? &*own : nullptr, data, pool, notes))
+    options.stated_facts[fact] = value;
   ExtractorOptions settings = std::move(a.settings.extractor);
   settings.projection_matrix = a.projection.read_matrix(a.given);
   settings.given = read_given(a.given);
-  BackboneOptions options = a.settings.backbone;
-  const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
   follow_precision(options, followed ? &*followed : nullptr, own ? &*own : nullptr);
   Extractor extractor =
       Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
-  DatasetOptions data{.kind = parse_dataset_kind(a.kind),
-                      .samples = sample_kind(extractor.backbone().architecture()),
-                      .split = a.split};
+  data.samples = extractor.data().samples, data.seconds = extractor.data().seconds;
   a.columns.apply(data);
   const auto dataset = open_dataset(a.data, data);
   StoreSpec spec = extractor.spec();
@@ -182,7 +219,6 @@ int run(ExtractArguments& a) {
   stop_on_interrupt();  // from here on a signal saves what is there
   StoreWriter writer(a.store, spec, store_options);
   extractor.require_stated(writer);  // in a dry run, too
-  Notes notes{.shown = !a.quiet && !a.json};
   note_data(*dataset, notes);
   if (a.dry_run) notes.add(extractor.notes());
   if (a.dry_run) return dry_run(extractor, writer, *dataset, samples, notes, a);
@@ -240,7 +276,7 @@ int run(ExtractArguments& a) {
 
 Verb add_extract(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand(
-      "extract", "Features of every image of a data set; repeat the command to resume");
+      "extract", "Features of every sample of a data set; repeat the command to resume");
   auto a = std::make_shared<ExtractArguments>();
   a->add_to(*self);
   return [a] { return run(*a); };

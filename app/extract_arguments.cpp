@@ -6,7 +6,7 @@ namespace fungi::app {
 void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option("data", data,
                   "Folder of classes, flat folder, list (.csv .tsv .jsonl), tar shards, CIFAR or "
-                  "IDX files; "
+                  "IDX files, of pictures or sounds as the model wants them; "
                   "of texts also lines (.txt, or - for standard input)")
       ->required();
   CLI::Option* model_option = model.add_to(
@@ -37,7 +37,10 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
   verb.add_option("--split", split,
-                  "Split of the data set: a folder in it; of CIFAR and IDX files train or test");
+                  "Split of the data set: a folder in it; of CIFAR and IDX files train or test; of "
+                  "SpeechCommands also validation");
+  verb.add_option("--fold", fold,
+                  "Of a list: rows whose column 'fold' (or 'split') is this; '!1': all but 1");
   columns.add_to(verb);
   verb.add_option("--storage", storage, "float32 or float16")
       ->capture_default_str()
@@ -54,12 +57,24 @@ void ExtractArguments::add_to(CLI::App& verb) {
       "Also store the gradients' factors, for other projections and exact gradient neighbours");
   verb.add_flag("--exif", exif, "Turn pictures as their EXIF orientation says");
   verb.add_flag("--allow-truncated", truncated,
-                "Use what a cut-off or damaged JPEG or PNG still holds");
+                "Use what a cut-off or damaged JPEG, PNG or sound still holds");
   verb.add_option("--prefix", prefix,
                   "Of texts: stands before each, as some models want it (\"query: \")");
   verb.add_option("--max-tokens", max_tokens,
                   "Of texts: cut after so many tokens; 0 = as many as the model reads")
       ->capture_default_str();
+  verb.add_option("--window", window,
+                  "Of sounds: every file is several samples of so many seconds; 0 = one")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--hop", hop, "Of sounds: seconds between windows; 0 = as long as they are")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  verb.add_option("--statistics", statistics,
+                  "Of sounds for AST and SSAST: mean and std of the model, measured on the data, or "
+                  "the paper's (with its number of frames) for esc50 or speechcommands")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"model", "measure", "esc50", "speechcommands"}));
   verb.add_flag("--strict", strict,
                 "End after the shard with the first bad file, which is recorded, too");
   verb.add_flag("--retry-failed", retry, "Try recorded failures again");
@@ -93,6 +108,7 @@ void ExtractArguments::settle(const CLI::App& verb) {
   if (stated("--prefix")) e.text.prefix = prefix;
   if (stated("--max-tokens")) e.text.max_tokens = max_tokens;
   if (given_here("--weight")) e.gradient_weight = weight;
+  if (stated("--window")) e.sound.window = window;
   if (stated("--keep-factors") || e.objectives.empty()) e.keep_factors = factors;
   if (!stated("--projection")) projection.kind = to_string(e.projection);
   if (!stated("--projection-dim")) projection.rows = e.projection_rows;

@@ -9,6 +9,7 @@
 #include "app/cli.h"
 #include "app/words.h"
 #include "fungi/input/image.h"
+#include "fungi/input/sound.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/store/export.h"
 #include "fungi/store/store.h"
@@ -38,6 +39,7 @@ int show_machine(bool json) {
                              {"precision", to_string(precision)},
                              {"kernel", table},
                              {"image_formats", image_formats()},
+                             {"sound_formats", sound_formats()},
                              {"hdf5", have_hdf5()},
                              {"avx512_bf16", c.avx512_bf16},
                              {"amx_refused", c.amx_refused}};
@@ -54,7 +56,9 @@ int show_machine(bool json) {
       human_bytes(double(c.l3_bytes)));
   fmt::print("supported  {}\nchosen     {} ({}); FUNGI_ISA forces another\n",
              fmt::join(supported, " "), table, to_string(precision));
-  fmt::print("pictures   {}\nexports    npz{}\n", fmt::join(image_formats(), ", "),
+  const std::string sounds = fmt::format("{}", fmt::join(sound_formats(), ", "));
+  fmt::print("pictures   {}\nsounds     {}\nexports    npz{}\n", fmt::join(image_formats(), ", "),
+             sounds.empty() ? "none: built without libsndfile" : sounds,
              have_hdf5() ? ", hdf5" : "");
   if (c.amx_refused)
     fmt::print(

@@ -65,7 +65,7 @@ std::vector<std::string> data_sets_of(const PaperTable& table) {
       add_once(list, c.data);
     else
       for (const PaperData& d : paper_data())
-        if (!d.retrieval && !d.texts) add_once(list, d.key);
+        if (!d.retrieval && !d.texts && !d.sound) add_once(list, d.key);
   }
   return list;
 }
@@ -164,6 +164,20 @@ const std::vector<PaperData>& paper_data() {
        .train = 45000,
        .test = 50000,
        .texts = true},
+      {.key = "esc50",
+       .title = "ESC-50, fold 1 for testing",
+       .folders = {"esc50master"},
+       .train = 1600,
+       .test = 400,
+       .sound = true,
+       .facts = {{"frames", "512"}, {"mean", "-6.6268077"}, {"std", "5.358466"}}},
+      {.key = "speechcommands",
+       .title = "Speech Commands V2, 35 words",
+       .folders = {"speechcommandsv2", "speechcommandsv0.02"},
+       .train = 84843,
+       .test = 11005,
+       .sound = true,
+       .facts = {{"frames", "128"}, {"mean", "-6.845978"}, {"std", "5.5654526"}}},
   };
   return list;
 }
@@ -301,6 +315,13 @@ const std::vector<PaperBackbone>& paper_backbones() {
        .width = 512,
        .named = {"t5-small", "t5_small"},
        .not_named = {"flan", "mt5"}},
+      {.key = "ssast-b16",
+       .title = "SSAST base by patches",
+       .file = "SSAST-Base-Patch-400.pth",
+       .family = "ast",
+       .dialect = "ssast",
+       .width = 768,
+       .patch = 16},
   };
   return list;
 }

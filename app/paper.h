@@ -45,6 +45,8 @@ struct PaperData {
   size_t shots = 5;                       // of few-shot settings; of texts a stratified draw
   std::vector<std::string> classes = {};  // their order in the paper, where names do not tell it
   std::string note = {};                  // how the paper's samples differ from what is published
+  bool sound = false;      // clips, for the backbones that hear
+  StatedFacts facts = {};  // how the experiments looked at it, whatever the backbone
 };
 const std::vector<PaperData>& paper_data();
 const PaperData& paper_data(const std::string& key);

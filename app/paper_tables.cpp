@@ -152,6 +152,16 @@ few-shot embedding+kl+simclr t5 23.6 6.1 24.2 41.0 9.9)"},
        R"(setting features backbone banking77 sst
 full embedding bert 88.7 52.5
 full embedding+kl+simclr bert 91.2 52.9)"},
+      {"audio", "Nearest neighbours of sounds, SSAST", Protocol::knn,
+       R"(setting features backbone esc50 speechcommands
+full embedding ssast-b16 42.8 27.4
+full embedding+kl ssast-b16 47.0 29.9
+full embedding+simclr ssast-b16 45.2 25.4
+full embedding+kl+simclr ssast-b16 45.8 27.3
+5-shot embedding ssast-b16 20.0 5.3
+5-shot embedding+kl ssast-b16 21.2 6.1
+5-shot embedding+simclr ssast-b16 19.0 5.5
+5-shot embedding+kl+simclr ssast-b16 21.0 5.8)"},
   };
   return tables;
 }

@@ -29,6 +29,7 @@ SampleKind kind_of_rows(const Store& store) {
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
+    double hop = 0;
     ReportOptions report;
     VotersOption voters;
     MemoryOption memory;
@@ -42,11 +43,13 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("test", a->test, "Store extracted with --like TRAIN")->required();
   self->add_option("-o,--output", a->out, "The page")->capture_default_str();
   auto* of_train = self->add_option("--train-pictures,--train-data", a->train_pictures,
-                                    "Data set of TRAIN, to show neighbours");
+                                    "Data set of TRAIN, of any kind, to show neighbours");
   auto* of_test =
       self->add_option("--test-pictures,--test-data", a->test_pictures, "Data set of TEST")
           ->needs(of_train);
   of_train->needs(of_test);
+  self->add_option("--hop", a->hop, "Seconds between the windows of sounds, as they were extracted")
+      ->needs(of_train);
   self->add_option("--queries", a->report.queries, "Test samples shown with their neighbours")
       ->capture_default_str()
       ->needs(of_train);
@@ -69,10 +72,16 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     a->report.k = usual.k;
     a->report.memory_limit = a->memory.limit();
     std::unique_ptr<Dataset> train_pictures, test_pictures;
-    DatasetOptions data{.samples = kind_of_rows(train)};
-    a->columns.apply(data);
-    if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures, data);
-    if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures, data);
+    const auto opened = [&](const Store& store, const std::string& path) {
+      const StoreSpec& spec = store.manifest().spec;
+      DatasetOptions data;
+      if (has_settings(spec)) data = data_options(read_settings(spec, a->train).input);
+      data.hop = a->hop;
+      a->columns.apply(data);
+      return open_dataset(path, data);
+    };
+    if (!a->train_pictures.empty()) train_pictures = opened(train, a->train_pictures);
+    if (!a->test_pictures.empty()) test_pictures = opened(test, a->test_pictures);
     Pool pool(a->threads.count());
     for (const std::string& note :
          report_notes(train, test, train_pictures.get(), test_pictures.get()))

@@ -93,26 +93,32 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
   Results results;
   Pool pool(a.threads.count());
   if (findings.data.empty()) return results;
+  const auto note_once = [&](const std::string& note) {
+    if (std::find(findings.notes.begin(), findings.notes.end(), note) == findings.notes.end())
+      findings.notes.push_back(note);
+  };
   for (const auto& [key, path] : findings.checkpoints) {
     const PaperBackbone& facts = paper_backbone(key);
     std::optional<Backbone> backbone;
     for (const auto& [data, found] : findings.data) {
       try {
-        if (!backbone) {
+        const StatedFacts& own = paper_data(data).facts;
+        if (!backbone || !own.empty()) {
           BackboneOptions o;
           if (a.precision != "auto") o.precision = parse_precision(a.precision);
           o.stated_facts = facts.facts;
+          o.stated_facts.insert(own.begin(), own.end());
           if (a.run.preset == Preset::paper)
             o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
           ExtractorOptions looks;
           looks.objectives = objectives_of(table), looks.preset = a.run.preset;
           backbone.emplace(Backbone::open(path, backbone_for(looks, std::move(o)), pool));
           if (const std::string note = other_size(backbone->architecture(), facts); !note.empty())
-            findings.notes.push_back(path.string() + note);
+            note_once(path.string() + note);
           for (const std::string& note : backbone->notes())
-            findings.notes.push_back(fmt::format("{}: {}", key, worded(note)));
+            note_once(fmt::format("{}: {}", key, worded(note)));
           for (const char* note : differences(*backbone))
-            findings.notes.push_back(fmt::format("{}: {}", key, note));
+            note_once(fmt::format("{}: {}", key, note));
         }
         results[{key, data}] =
             run_pair(table, facts, *backbone, paper_data(data), found, a.run, pool);

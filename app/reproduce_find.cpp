@@ -63,10 +63,10 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
                                             std::string& reason) {
   FoundData found;
   if (data.retrieval) {
-    found.train = found.test = first_folder(folder, {"jpg", "images"});
+    found.train.path = found.test.path = first_folder(folder, {"jpg", "images"});
     for (const fs::path& file : entries(folder))
       if (file.filename().string().starts_with("gnd")) found.truth = file;
-    if (found.train.empty())
+    if (found.train.path.empty())
       reason = fmt::format("{} has no folder jpg", folder.string());
     else if (found.truth.empty())
       reason = fmt::format("{} has no gnd_*.pkl", folder.string());
@@ -75,23 +75,28 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
     return {};
   }
   if (data.texts) {
-    found.train = texts_of(folder, "train"), found.test = texts_of(folder, "test");
+    found.train = {texts_of(folder, "train")}, found.test = {texts_of(folder, "test")};
     found.label_names = names_of_labels(folder);
-    if (!found.train.empty() && !found.test.empty()) return found;
+    if (!found.train.path.empty() && !found.test.path.empty()) return found;
     reason = fmt::format("{} has no {}.tsv (.csv, .jsonl)", folder.string(),
-                         found.train.empty() ? "train" : "test");
+                         found.train.path.empty() ? "train" : "test");
     return {};
   }
   if (fs::exists(folder / "train.bin") || fs::exists(folder / "data_batch_1.bin"))
-    return FoundData{folder, folder, "train", "test", {}, {}};
-  found.train = first_folder(folder, {"train"});
-  found.test = first_folder(folder, {"test"});
+    return FoundData{{folder, "train"}, {folder, "test"}, {}, {}};
+  // Clips as their authors pack them, with lists that say which are for testing.
+  if (data.sound && fs::exists(folder / "meta/esc50.csv"))
+    return FoundData{{folder, "", "!1"}, {folder, "", "1"}, {}, {}};
+  if (data.sound && fs::exists(folder / "testing_list.txt"))
+    return FoundData{{folder, "train"}, {folder, "test"}, {}, {}};
+  found.train.path = first_folder(folder, {"train"});
+  found.test.path = first_folder(folder, {"test"});
   found.validation = first_folder(folder, {"val", "validation"});
-  if (data.key == "imagenet" && found.test.empty())
-    found.test = found.validation, found.validation.clear();  // its test labels are not public
-  if (!found.train.empty() && !found.test.empty()) return found;
-  reason =
-      fmt::format("{} has no folder {}", folder.string(), found.train.empty() ? "train" : "test");
+  if (data.key == "imagenet" && found.test.path.empty())
+    found.test.path = found.validation, found.validation.clear();  // its test labels are not public
+  if (!found.train.path.empty() && !found.test.path.empty()) return found;
+  reason = fmt::format("{} has no folder {}", folder.string(),
+                       found.train.path.empty() ? "train" : "test");
   return {};
 }
 

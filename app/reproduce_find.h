@@ -12,10 +12,13 @@
 
 namespace fungi::app {
 
+struct FoundSplit {
+  std::filesystem::path path;
+  std::string split = {}, fold = {};  // see DatasetOptions; empty: everything
+};
+
 struct FoundData {
-  std::filesystem::path train,
-      test;  // equal for a folder that holds both splits (CIFAR), and for retrieval
-  std::string train_split, test_split;
+  FoundSplit train, test;  // of one path where a folder holds both (CIFAR), and for retrieval
   std::filesystem::path validation;   // the official one; may be empty
   std::filesystem::path truth;        // of retrieval
   std::filesystem::path label_names;  // of texts whose labels are numbers; may be empty

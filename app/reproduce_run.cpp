@@ -34,7 +34,7 @@ Error with_own_hint(const Error& e, const fs::path& folder, const char* samples)
     return Error(e.message(), e.place(), "add a folder val to the data set, or more pictures");
   if (advises("`kind="))
     return Error(e.message(), e.place(),
-                 "give every picture a class folder, and delete " + folder.string());
+                 "give every sample a class folder, and delete " + folder.string());
   if (advises("`prune`") || advises("`overwrite`"))
     return Error(e.message(), e.place(),
                  fmt::format("delete {}, or choose another --work", folder.string()));
@@ -57,29 +57,28 @@ struct Job {
            fmt::format("{}", fmt::join(objectives_of(table), "-"));
   }
 
-  const char* samples() const { return data.texts ? "texts" : "pictures"; }
+  const char* samples() const { return data.texts ? "texts" : data.sound ? "sounds" : "pictures"; }
 
-  Store extract(const fs::path& pictures, const std::string& split, const std::string& name,
-                const fs::path& like = {}) {
+  Store extract(const FoundSplit& from, const std::string& name, const fs::path& like = {}) {
     // What depends on the training store goes with it.
     try {
-      return extract_to(folder() / name, pictures, split, name, like);
+      return extract_to(folder() / name, from, name, like);
     } catch (const Error& e) {
       throw with_own_hint(e, like.empty() ? folder() : folder() / name, samples());
     }
   }
 
-  Store extract_to(const fs::path& folder, const fs::path& pictures, const std::string& split,
-                   const std::string& name, const fs::path& like) {
+  Store extract_to(const fs::path& folder, const FoundSplit& from, const std::string& name,
+                   const fs::path& like) {
     store::guarded([&] { fs::create_directories(folder.parent_path()); });
-    const auto dataset = open_dataset(pictures, {.samples = sample_kind(backbone.architecture()),
-                                                 .split = split,
-                                                 .class_names = data.classes});
     ExtractorOptions o;
     o.objectives = objectives_of(table);
     o.preset = options.preset;
     o.seed = options.seed;
     Extractor extractor(backbone, std::move(o), pool);
+    DatasetOptions wanted = extractor.data();
+    wanted.split = from.split, wanted.fold = from.fold, wanted.class_names = data.classes;
+    const auto dataset = open_dataset(from.path, wanted);
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
     const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
@@ -134,7 +133,7 @@ struct Job {
   }
 
   RunResult classification() {
-    const Store train = extract(found.train, found.train_split, "train");
+    const Store train = extract(found.train, "train");
     RunResult result{.train = train.rows(), .failed = train.manifest().failed};
     if (table.protocol == Protocol::clusters) {
       fill(result, [&](const std::string&, const std::string& features) {
@@ -144,10 +143,10 @@ struct Job {
       });
       return result;
     }
-    const Store test = extract(found.test, found.test_split, "test", train.folder());
+    const Store test = extract(found.test, "test", train.folder());
     std::optional<Store> validation;
     if (table.protocol == Protocol::linear && !found.validation.empty())
-      validation = extract(found.validation, "", "validation", train.folder());
+      validation = extract({found.validation}, "validation", train.folder());
     result.test = test.rows(), result.failed += test.manifest().failed;
     if (table.protocol == Protocol::icl) {
       replies(result, train, test);
@@ -193,8 +192,8 @@ struct Job {
           "{}; when all are there repeat this command: fungi prompts {} {} "
           "--train-data {} --test-data {}{} --features {} -k {} -o {} --replies {} --model "
           "gpt-4o-mini --endpoint URL",
-          why, train.folder().string(), test.folder().string(), found.train.string(),
-          found.test.string(),
+          why, train.folder().string(), test.folder().string(), found.train.path.string(),
+          found.test.path.string(),
           found.label_names.empty() ? "" : " --label-names " + found.label_names.string(), features,
           kNeighbours, file("prompts", features).string(), file("replies", features).string());
       return NAN;
@@ -204,7 +203,7 @@ struct Job {
 
   // The folder holds database and queries; the ground truth says which picture is which.
   RunResult retrieval() {
-    const Store store = extract(found.train, "", "all");
+    const Store store = extract(found.train, "all");
     const RankingTask all = read_task(found.truth, store, store);
     RunResult result{.train = all.rows.database.size(),
                      .test = all.rows.queries.size(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fungi search STORE|INDEX --image FILE: the nearest rows of images or texts, extracted as the rows
+// fungi search STORE|INDEX --image FILE: the nearest rows of images, sounds or texts, extracted as the rows
 // were, or of rows by their id.
 #include <fmt/format.h>
 
@@ -19,14 +19,14 @@ namespace {
 struct Arguments {
   std::string target, features, metric, model, given, data;
   TextColumnsArguments columns;
-  std::vector<std::string> images, texts, rows;
+  std::vector<std::string> images, sounds, texts, rows;
   SearchOptions search;
   size_t k = 8;
   ThreadsOption threads;
   bool json = false;
 };
 
-// What is asked for: a picture or a text, whose vectors are computed in this order, or a row of the
+// What is asked for: a picture, a sound or a text, whose vectors are computed in this order, or a row of the
 // database.
 struct Query {
   std::string name;
@@ -39,6 +39,7 @@ struct Query {
 std::vector<Query> queries_of(const Arguments& a, const Database& database) {
   std::vector<Query> list;
   for (const std::string& image : a.images) list.push_back({.name = image});
+  for (const std::string& sound : a.sounds) list.push_back({.name = sound, .kind = "audio"});
   for (const std::string& text : a.texts) list.push_back({.name = text, .kind = "text"});
   for (const std::string& id : a.rows) {
     list.push_back({.name = id, .kind = "row", .row = database.find(id)});
@@ -49,7 +50,7 @@ std::vector<Query> queries_of(const Arguments& a, const Database& database) {
   return list;
 }
 
-// The vectors of all pictures and texts; one that cannot be used gets its error, and costs no
+// The vectors of all pictures, sounds and texts; one that cannot be used gets its error, and costs no
 // other.
 Matrix<float> query_vectors(const Database& database, const Arguments& a,
                             std::vector<Query>& queries, Notes& notes, Pool& pool) {
@@ -62,7 +63,9 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a,
   Reopened reopened = database.reopen(pool, std::move(options));
   notes.add(reopened.backbone().notes());
   const Reduction& reduction = database.reduction();
-  Matrix<float> all(a.images.size() + a.texts.size(), reduction.input_width());
+  std::vector<std::filesystem::path> files(a.images.begin(), a.images.end());
+  files.insert(files.end(), a.sounds.begin(), a.sounds.end());
+  Matrix<float> all(files.size() + a.texts.size(), reduction.input_width());
   const auto take = [&](const Matrix<float>& rows, size_t first,
                         const std::vector<StoreFailure>& failures) {
     std::copy_n(rows.data(), rows.rows() * rows.cols(), all.row(first));
@@ -70,15 +73,14 @@ Matrix<float> query_vectors(const Database& database, const Arguments& a,
       queries[first + f.position].error = fmt::format("{} ({})", worded(f.reason), worded(f.hint));
   };
   std::vector<StoreFailure> failures;
-  if (!a.images.empty()) {
-    const std::vector<std::filesystem::path> files(a.images.begin(), a.images.end());
+  if (!files.empty()) {
     take(reopened.rows(files, reduction.blocks(), database.knows_id(), &failures), 0, failures);
   }
   if (!a.texts.empty()) {
     failures.clear();
     std::vector<Text> texts;
     for (const std::string& text : a.texts) texts.push_back({text});
-    take(reopened.rows(texts, reduction.blocks(), &failures), a.images.size(), failures);
+    take(reopened.rows(texts, reduction.blocks(), &failures), files.size(), failures);
   }
   return reduction.apply(std::move(all), pool);
 }
@@ -91,7 +93,8 @@ struct Answers {
 Answers search(const Database& database, const Arguments& a, std::vector<Query>& queries,
                Notes& notes, Pool& pool) {
   Matrix<float> vectors;
-  if (!a.images.empty() || !a.texts.empty()) vectors = query_vectors(database, a, queries, notes, pool);
+  if (!a.images.empty() || !a.sounds.empty() || !a.texts.empty())
+    vectors = query_vectors(database, a, queries, notes, pool);
   std::vector<size_t> computed, rows;
   for (size_t q = 0; q < queries.size(); ++q) {
     if (!queries[q].error.empty()) continue;
@@ -199,12 +202,14 @@ int run(const Arguments& a) {
 
 Verb add_search(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("search",
-                               "Find the rows nearest to images or texts, or to rows of the store");
+                               "Find the rows nearest to images, sounds or texts, or to rows of the store");
   auto a = std::make_shared<Arguments>();
   self->add_option("target", a->target, "A store (every row is compared) or an index of one")
       ->required();
   auto* images = self->add_option("--image", a->images,
                                   "Image files, extracted with the settings of the store");
+  auto* sounds = self->add_option("--audio", a->sounds,
+                                  "Files of sounds, extracted with the settings of the store");
   auto* texts = self->add_option("--text", a->texts,
                                  "Texts, one in quotes each, extracted with the settings of the "
                                  "store");
@@ -232,14 +237,14 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str();
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
-  return [a, images, texts, rows] {
-    const bool computed = !images->empty() || !texts->empty();
+  return [a, images, sounds, texts, rows] {
+    const bool computed = !images->empty() || !sounds->empty() || !texts->empty();
     if (!computed && rows->empty()) {
-      say("fungi: --image, --text or --row is required\nSee fungi search --help.\n");
+      say("fungi: --image, --audio, --text or --row is required\nSee fungi search --help.\n");
       return int(kUsage);
     }
     if (!computed && (!a->model.empty() || !a->given.empty())) {
-      say("fungi: --model and --given are about --image or --text, and neither is there\n"
+      say("fungi: --model and --given are about --image, --audio or --text, and neither is there\n"
           "See fungi search --help.\n");
       return int(kUsage);
     }

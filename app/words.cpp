@@ -19,8 +19,10 @@ const std::map<std::string_view, std::string_view> kWords{
     {"endpoint", "--endpoint"},
     {"extract", "'fungi extract'"},
     {"features", "--features"},
+    {"fold", "--fold"},
     {"folds", "--folds"},
     {"given", "--given"},
+    {"hop", "--hop"},
     {"id_column", "--id-column"},
     {"index", "'fungi index'"},
     {"inspect", "'fungi inspect'"},
@@ -50,6 +52,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"sampling", "--sampling"},
     {"split", "--split"},
     {"stated_facts", "--set"},
+    {"statistics", "--statistics"},
     {"storage", "--storage"},
     {"strict", "--strict"},
     {"tensors", "--tensors"},
@@ -63,6 +66,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"validation", "--validation"},
     {"weight", "--weight"},
     {"weights", "--weights"},
+    {"window", "--window"},
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ if(FUNGI_FUZZ)
                          -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_libraries(fungi-fuzz PUBLIC fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB PkgConfig::ZIP
                         JPEG::JPEG PNG::PNG PkgConfig::WEBP PkgConfig::TIFF PkgConfig::ARCHIVE PkgConfig::UTF8PROC Threads::Threads)
-  foreach(option AVIF HEIF)
+  foreach(option AVIF HEIF SNDFILE SOXR KISSFFT)
     if(FUNGI_${option})
       target_link_libraries(fungi-fuzz PUBLIC PkgConfig::${option})
       target_compile_definitions(fungi-fuzz PUBLIC FUNGI_HAVE_${option})

@@ -38,4 +38,5 @@ if(FUNGI_EMULATE_TILES)
 endif()
 
 # Plain loops over whole rows, worth the vectors that every processor has.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/projection/dense.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/projection/dense.cpp ${PROJECT_SOURCE_DIR}/fungi/input/filter_bank.cpp
+  ${PROJECT_SOURCE_DIR}/fungi/input/sound.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)

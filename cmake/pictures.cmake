@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Formats of pictures that not every build reads, each through one library. Included after library.cmake.
-function(fungi_picture_option option what module package)
+function(fungi_optional_library option what module package)
   pkg_check_modules(${option} IMPORTED_TARGET ${module})
-  option(FUNGI_${option} "Read ${what}" ${${option}_FOUND})
+  option(FUNGI_${option} "${what}" ${${option}_FOUND})
   if(FUNGI_${option})
     if(NOT ${option}_FOUND)
       message(FATAL_ERROR "FUNGI_${option} is ON, but pkg-config finds no ${module}: install ${package} or configure with -DFUNGI_${option}=OFF")
@@ -11,5 +11,5 @@ function(fungi_picture_option option what module package)
     target_compile_definitions(fungi PRIVATE FUNGI_HAVE_${option})
   endif()
 endfunction()
-fungi_picture_option(AVIF AVIF libavif libavif-dev)
-fungi_picture_option(HEIF HEIC libheif libheif-dev)
+fungi_optional_library(AVIF "Read AVIF" libavif libavif-dev)
+fungi_optional_library(HEIF "Read HEIC" libheif libheif-dev)

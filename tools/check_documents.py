@@ -8,6 +8,7 @@ tables know none. $ENDPOINT is the address of a server on loopback that answers 
 cpp blocks must compile. The table of docs/numerics.md must name every file with a DEVIATION: mark, and no other."""
 import contextlib
 import importlib.util
+import math
 import os
 import pathlib
 import re
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import wave
 
 NUMPY = importlib.util.find_spec("numpy") is not None
 
@@ -51,6 +53,23 @@ def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
     for name in ("datasets", "checkpoints"):
         (place / name).mkdir()
     prepare_texts(place, root / "tests/golden/backbone/bert_mean")
+    prepare_sounds(place, root / "tests/golden/backbone/hf_ast")
+
+
+def prepare_sounds(place: pathlib.Path, model: pathlib.Path) -> None:
+    (place / "sound-model").mkdir()
+    for name in ("model.safetensors", "config.json"):
+        shutil.copy(model / name, place / "sound-model")
+    lines = ["file,label,fold"]
+    for name, hertz in (("low", 200), ("high", 3000)):
+        (place / "clips" / name).mkdir(parents=True)
+        for i in range(12):
+            with wave.open(str(place / "clips" / name / f"{i}.wav"), "wb") as clip:
+                clip.setnchannels(1), clip.setsampwidth(2), clip.setframerate(16000)
+                clip.writeframes(b"".join(int(9000 * math.sin(n * hertz * (1 + i / 50) * 6.2832 / 16000)).to_bytes(2, "little", signed=True)
+                                          for n in range(4000)))
+            lines.append(f"{name}/{i}.wav,{name},{1 + i % 3}")
+    (place / "clips/list.csv").write_text("\n".join(lines) + "\n")
 
 
 def prepare_texts(place: pathlib.Path, model: pathlib.Path) -> None:

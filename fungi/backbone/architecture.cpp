@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "fungi/base/error.h"
@@ -33,13 +34,19 @@ size_t Architecture::pooled_tokens() const {
   }
 }
 
+size_t Architecture::sound_tokens(size_t frames) const {
+  if (frames == 0 || frames >= input_w) return patches();
+  return std::min((frames - 1) / stride_w + 1, patches());
+}
+
 double Architecture::forward_flops(size_t t) const {
   const double inner = double(attention_width()), d = double(width),
                fc1 = double(mlp_hidden) * (gated_mlp ? 2 : 1);
   const double per_token = 2 * d * (4 * inner + fc1 + double(mlp_hidden)) + 4 * double(t) * inner;
-  const double embed = input == InputKind::token_ids
-                           ? 2 * d * double(word_width * t)
-                           : 2 * d * double(channels * patch_h * patch_w * patches());
+  const double per_patch =
+      convolutions ? 3 * (2 * double(patch_h) + d) : double(channels * patch_h * patch_w);
+  const double embed = input == InputKind::token_ids ? 2 * d * double(word_width * t)
+                                                     : 2 * d * per_patch * double(patches());
   return double(depth) * double(t) * per_token + embed +
          (head ? 2 * d * double(embedding_width) : 0);
 }
@@ -70,6 +77,8 @@ const char* to_string(Pooling pooling) {
       return "mean_sqrt";
     case Pooling::max_all:
       return "max_all";
+    case Pooling::mean_sound:
+      return "mean_sound";
   }
   return "";
 }
@@ -88,6 +97,8 @@ const char* to_string(PositionResize resize) {
       return "bilinear";
     case PositionResize::cut_bilinear:
       return "cut_bilinear";
+    case PositionResize::cut:
+      return "cut";
   }
   return "";
 }
@@ -121,7 +132,8 @@ kernel::Activation parse_activation(std::string_view name) {
 
 Pooling parse_pooling(std::string_view name) {
   using enum Pooling;
-  return parse(name, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all}, "pooling");
+  return parse(name, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound},
+               "pooling");
 }
 
 Architecture named_architecture(std::string_view name) {
@@ -186,8 +198,11 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
     if (a.relative_buckets) add("relative_buckets", a.relative_buckets);
   } else {
     add("input_size", fmt::format("{}x{}x{}", a.channels, a.input_h, a.input_w));
-    add("patch", fmt::format("{}x{}", a.patch_h, a.patch_w));
-    if (a.stride_h != a.patch_h || a.stride_w != a.patch_w)
+    if (a.convolutions)
+      add("convolutions", "over 3 frames, then over 3 of every other; gelu");
+    else
+      add("patch", fmt::format("{}x{}", a.patch_h, a.patch_w));
+    if (!a.convolutions && (a.stride_h != a.patch_h || a.stride_w != a.patch_w))
       add("stride", fmt::format("{}x{}", a.stride_h, a.stride_w));
     add("prefix_tokens", a.prefix_tokens);
     if (a.registers) add("registers", a.registers);
@@ -220,6 +235,16 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
                   a.unit_embedding ? ", then length 1" : ""));
   if (a.head) add("head", fmt::format("{} -> {}", a.width, a.embedding_width));
   add("parameters", a.parameters());
+  if (a.input == InputKind::filter_bank) {
+    const SoundFrontEnd& f = a.sound.front_end;
+    std::string statistics;
+    if (f.kind == SoundFrontEnd::Kind::kaldi && f.normalise)
+      statistics = fmt::format(", mean {:g}, std {:g}", f.mean, f.std);
+    add("front_end",
+        fmt::format("{}, {} numbers of {} frames, every {} of {} samples a second{} ({})",
+                    to_string(f.kind), f.bins, f.frames, f.hop, f.rate, statistics,
+                    a.sound.source));
+  }
   if (a.input == InputKind::image) {
     const PreprocessFacts& p = a.preprocess;
     add("preprocess",

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fungi/base/preprocess.h"
+#include "fungi/base/sound_front_end.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
@@ -22,8 +23,9 @@ enum class InputKind { image, filter_bank, token_ids };
 
 // Which final tokens make the embedding. Pooled tokens always stand first, so "first" is row 0 of a
 // sample.
-// mean_sqrt: the sum over the root of the number; max_all: the largest of each column.
-enum class Pooling { first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all };
+// mean_sqrt: the sum over the root of the number; max_all: the largest of each column. mean_sound:
+// of the patches, those over frames that hold sound (Inputs::frames).
+enum class Pooling { first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound };
 
 // How a position table is brought to another grid (SPEC 3.2, 4): each family does it its own way.
 enum class PositionResize {
@@ -32,7 +34,8 @@ enum class PositionResize {
   bicubic,            // Hugging Face: output size given, no antialias
   bicubic_corners,    // torchvision: corners aligned
   bilinear,           // the original AugReg files, as timm reads them
-  cut_bilinear,       // SSAST: time axis cut to its centre, then bilinear
+  cut_bilinear,       // SSAST, AST: time axis cut to its centre, then bilinear
+  cut,                // Whisper: a shorter sound has the first of them
 };
 
 // The evaluation transform that belongs to the checkpoint (SPEC 3.4).
@@ -44,6 +47,15 @@ struct PreprocessFacts {
   bool stated_colours = false, stated_resize = false,
        stated_crop = false;  // the user's word, also against a preset
   bool operator==(const PreprocessFacts&) const = default;
+};
+
+// The front end that belongs to the checkpoint of a model of sounds.
+struct SoundFacts {
+  SoundFrontEnd front_end;
+  std::string source = "assumed: the family's";  // where these facts come from
+  bool assumed = true;                           // nothing but a name speaks for them
+  bool stated_statistics = false;                // mean and std are the user's word
+  bool operator==(const SoundFacts&) const = default;
 };
 
 struct Architecture {
@@ -65,6 +77,9 @@ struct Architecture {
   size_t registers = 0;            // those of the prefix tokens that never get a position
   bool patch_bias = true;
   bool mask_token = false;
+  // Whisper: in place of patches two convolutions over three frames each, the second one of every
+  // other frame, each followed by GELU; patch and stride then say how many tokens there are.
+  bool convolutions = false;
 
   // token ids
   size_t vocabulary = 0, max_positions = 0;
@@ -104,6 +119,7 @@ struct Architecture {
   bool unit_embedding = false;           // divided by its length
 
   PreprocessFacts preprocess;
+  SoundFacts sound;  // of filter banks
 
   bool operator==(const Architecture&) const = default;
   size_t grid_h() const { return (input_h - patch_h) / stride_h + 1; }
@@ -121,14 +137,17 @@ struct Architecture {
   // The block whose weights block i is run with.
   size_t stored_block(size_t i) const { return shared_blocks ? i * shared_blocks / depth : i; }
   bool is_local(size_t block) const { return local_distance && block % global_every; }
-  size_t pooled_tokens() const;  // how many leading tokens the embedding needs; 0 = all of them
-  size_t parameters() const;     // weights and biases, for information
+  // How many leading tokens the embedding needs; 0 = all of them, or as many as hold sound.
+  size_t pooled_tokens() const;
+  size_t sound_tokens(size_t frames) const;  // patches over the first so many frames; 0 = all
+  size_t parameters() const;                 // weights and biases, for information
   double forward_flops(
       size_t token_count) const;  // multiply and add counted as two, embedding only, nothing pruned
 };
 
 // Facts the user states because the file cannot: heads, activation, pooling, norm_epsilon, size,
-// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation.
+// prefix, family; and of the evaluation transform mean, std, resize, squash, crop, interpolation;
+// of sounds frames, mean, std.
 using StatedFacts = std::map<std::string, std::string>;
 
 // A record by name, for benchmarks without a file: vit_base_patch16_224, deit_tiny_patch16_224,

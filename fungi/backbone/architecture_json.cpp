@@ -33,6 +33,30 @@ void each_preprocess_field(Facts& facts, Field&& field) {
   field("stated_crop", stated_crop);
 }
 
+template <class Facts, class Field>
+void each_sound_field(Facts& facts, Field&& field) {
+  auto& [front_end, source, assumed, stated_statistics] = facts;
+  auto& [kind, rate, window, hop, fft, mels, bins, low_hz, high_hz, frames, mean, std, normalise,
+         centre] = front_end;
+  field("kind", kind);
+  field("rate", rate);
+  field("window", window);
+  field("hop", hop);
+  field("fft", fft);
+  field("mels", mels);
+  field("bins", bins);
+  field("low_hz", low_hz);
+  field("high_hz", high_hz);
+  field("frames", frames);
+  field("mean", mean);
+  field("std", std);
+  field("normalise", normalise);
+  field("centre", centre);
+  field("source", source);
+  field("assumed", assumed);
+  field("stated_statistics", stated_statistics);
+}
+
 // Rare facts, which came later, are written where they are not as usual: of all other models the
 // JSON is as it was.
 template <class Record, class Field>
@@ -41,12 +65,13 @@ void each_field(Record& record, Field&& field) {
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
          heads_assumed, channels, patch_h, patch_w, stride_h, stride_w, input_h, input_w,
          stored_grid_h, stored_grid_w, position_resize, prefix_tokens, position_on_prefix,
-         registers, patch_bias, mask_token, vocabulary, max_positions, position_table, token_types,
-         word_width, padding_id, relative_buckets, relative_distance, shared_blocks, rms_norm,
-         post_norm, norm_bias, first_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
+         registers, patch_bias, mask_token, convolutions, vocabulary, max_positions, position_table,
+         token_types, word_width, padding_id, relative_buckets, relative_distance, shared_blocks,
+         rms_norm, post_norm, norm_bias, first_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
          linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
          rotary_grid, rotary_theta, local_rotary_theta, local_distance, global_every, pooling,
-         final_norm, norm_after_pooling, head, head_bias, unit_embedding, preprocess] = record;
+         final_norm, norm_after_pooling, head, head_bias, unit_embedding, preprocess, sound] =
+      record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -72,6 +97,7 @@ void each_field(Record& record, Field&& field) {
   field("registers", registers);
   field("patch_bias", patch_bias);
   field("mask_token", mask_token);
+  field.optional("convolutions", convolutions);
   field("vocabulary", vocabulary);
   field("max_positions", max_positions);
   field.rare("position_table", position_table, usual.position_table);
@@ -108,6 +134,7 @@ void each_field(Record& record, Field&& field) {
   field("head_bias", head_bias);
   field.rare("unit_embedding", unit_embedding, usual.unit_embedding);
   field("preprocess", preprocess);
+  field("sound", sound);
 }
 
 constexpr const char* kNoPadding = "none";
@@ -136,8 +163,15 @@ struct Writer {
   void operator()(const char* name, const std::optional<size_t>& value) const {
     out[name] = value ? json(*value) : json(kNoPadding);
   }
+  // Younger than stores without it.
+  void optional(const char* name, bool value) const {
+    if (value) out[name] = value;
+  }
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
+  }
+  void operator()(const char* name, const SoundFacts& facts) const {
+    each_sound_field(facts, Writer{out[name]});
   }
 };
 
@@ -147,6 +181,13 @@ struct Reader {
   template <class T>
   void operator()(const char* name, T& value) const {
     if (!fields.value(name).is_null()) read(name, value);
+  }
+
+  void optional(const char* name, bool& value) const {
+    if (fields.has(name)) fields.read(name, value);
+  }
+  void operator()(const char* name, SoundFacts& facts) const {
+    if (fields.has(name)) read(name, facts);
   }
 
   template <class T>
@@ -166,6 +207,14 @@ struct Reader {
     JsonFields inner = fields.inside(name);
     each_preprocess_field(facts, Reader{inner});
   }
+  void read(const char* name, SoundFacts& facts) const {
+    JsonFields inner = fields.inside(name);
+    each_sound_field(facts, Reader{inner});
+  }
+  void read(const char* name, SoundFrontEnd::Kind& kind) const {
+    using enum SoundFrontEnd::Kind;
+    read_word(name, kind, {kaldi, whisper, mfcc});
+  }
   void read(const char* name, InputKind& kind) const {
     using enum InputKind;
     read_word(name, kind, {image, filter_bank, token_ids});
@@ -179,13 +228,14 @@ struct Reader {
   }
   void read(const char* name, Pooling& pooling) const {
     using enum Pooling;
-    read_word(name, pooling, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all});
+    read_word(name, pooling,
+              {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound});
   }
   void read(const char* name, PositionResize& resize) const {
     using enum PositionResize;
     read_word(
         name, resize,
-        {antialias_bicubic, bicubic_offset, bicubic, bicubic_corners, bilinear, cut_bilinear});
+        {antialias_bicubic, bicubic_offset, bicubic, bicubic_corners, bilinear, cut_bilinear, cut});
   }
   void read(const char* name, kernel::Activation& activation) const {
     using enum kernel::Activation;
@@ -202,6 +252,7 @@ struct Reader {
 std::string to_json(const Architecture& architecture) {
   json out;
   each_field(architecture, Writer{out});
+  if (architecture.input != InputKind::filter_bank) out.erase("sound");
   if (architecture.input != InputKind::token_ids) out["tokens"] = architecture.tokens();
   out["parameters"] = architecture.parameters();
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -212,6 +263,7 @@ Architecture parse_architecture(const std::string& text, const std::string& plac
   JsonFields fields(value, "architecture", place);
   Architecture architecture;
   each_field(architecture, Reader{fields});
+  if (architecture.input == InputKind::filter_bank) fields.value("sound");  // it is there
   return architecture;
 }
 

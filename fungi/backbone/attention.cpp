@@ -203,7 +203,7 @@ void attention_forward(BlockContext& c, const Residual& r) {
       const size_t row_bytes = c.scratch.in.stride() * c.kernel.element_size;
       for (size_t i = 0; i < c.batch.samples; ++i)
         std::memcpy(c.scratch.gathered.row(c.first_query(i)), c.scratch.in.row(c.batch.offsets[i]),
-                    c.batch.pooled * row_bytes);
+                    c.queries(i) * row_bytes);
       project_into(c, c.block.q, query_rows, c.scratch.gathered, s.q);
     } else {
       project_into(c, c.block.qkv, rows, c.scratch.in, s.qkv);
@@ -310,7 +310,7 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Par
                       d_in.stride());
   for (size_t i = 0; i < c.batch.samples; ++i) {
     float* pooled = d_in.row(c.batch.offsets[i]);
-    run_linear_backward(c, c.block.q, c.batch.pooled, t.d_qkv.row(c.batch.offsets[i]),
+    run_linear_backward(c, c.block.q, c.queries(i), t.d_qkv.row(c.batch.offsets[i]),
                         t.d_qkv.stride(), pooled, d_in.stride(), pooled, d_in.stride());
   }
   return false;

@@ -19,7 +19,7 @@ void copy_rows(const float* from, size_t from_stride, float* to, size_t to_strid
 void keep_pooled(const BlockContext& c, Floats& x) {
   for (size_t i = 1; i < c.batch.samples; ++i)
     copy_rows(x.row(c.batch.offsets[i]), x.stride(), x.row(c.first_query(i)), x.stride(),
-              c.batch.pooled, c.arch.width);
+              c.queries(i), c.arch.width);
 }
 
 void multiply_columns(size_t rows, size_t cols, const std::vector<float>& scale, const Floats& x,

@@ -31,13 +31,15 @@ struct Block {
   bool pruned = false;
 };
 
-// Which rows belong to which sample. A pruned block has only `pooled` query rows per sample.
+// Which rows belong to which sample. A pruned block has query rows for those alone that the
+// embedding is made of, the first of each sample.
 struct Batch {
   size_t samples = 0;
-  std::vector<size_t> offsets;  // samples + 1, in rows
-  size_t pooled = 0;            // query rows per sample in a pruned block
+  std::vector<size_t> offsets;        // samples + 1, in rows
+  std::vector<size_t> query_offsets;  // samples + 1, in query rows of a pruned block
   size_t rows() const { return offsets.back(); }
   size_t tokens(size_t i) const { return offsets[i + 1] - offsets[i]; }
+  size_t pooled(size_t i) const { return query_offsets[i + 1] - query_offsets[i]; }
 };
 
 // What a block leaves behind. Kept blocks own one each; all others share one.
@@ -80,10 +82,12 @@ struct BlockContext {
   bool keep = false;
   bool mha_input_as_activation = false;  // BackboneOptions; of the layer's own block
 
-  size_t query_rows() const { return block.pruned ? batch.samples * batch.pooled : batch.rows(); }
-  size_t queries(size_t sample) const { return block.pruned ? batch.pooled : batch.tokens(sample); }
+  size_t query_rows() const { return block.pruned ? batch.query_offsets.back() : batch.rows(); }
+  size_t queries(size_t sample) const {
+    return block.pruned ? batch.pooled(sample) : batch.tokens(sample);
+  }
   size_t first_query(size_t sample) const {
-    return block.pruned ? sample * batch.pooled : batch.offsets[sample];
+    return block.pruned ? batch.query_offsets[sample] : batch.offsets[sample];
   }
 };
 

@@ -12,11 +12,6 @@ namespace {
 
 size_t patch_size(const Architecture& a) { return a.channels * a.patch_h * a.patch_w; }
 
-// In bf16 a pixel is the sum of two elements, itself rounded and what that left over, and every
-// weight stands twice. Rounded once, pixels would cost the embedding more than all other roundings
-// of the network together (docs/numerics.md); the product is a hundredth of the work.
-size_t parts(const kernel::Kernel& kernel) { return kernel.precision == Precision::bf16 ? 2 : 1; }
-
 // The patch at (gy, gx) as one row of elements, flattened as channel, row, column; then its rest. A
 // filter bank comes as [time, bins] and is read transposed, as an image of bins × time with one
 // channel.
@@ -32,47 +27,39 @@ void unfold(const Architecture& a, const kernel::Kernel& kernel, const float* pi
         for (size_t x = 0; x < width; ++x) line[x] = pixels[(x0 + x) * a.input_h + y];
         from = line.data();
       }
-      if (parts(kernel) == 2)
-        kernel.split(width, from, out, out + rest);
-      else
-        kernel.to_elements(1, width, from, width, out, width);
+      write_input(kernel, width, from, out, out + rest);
     }
-}
-
-Linear load_patch_weights(const kernel::Kernel& kernel, const Tensors& tensors) {
-  const Matrix<float> weight = tensors.matrix("patch_embed.weight");
-  const size_t d = weight.rows(), size = weight.cols();
-  Matrix<float> repeated(d, parts(kernel) * size);
-  for (size_t i = 0; i < d; ++i)
-    for (size_t part = 0; part < parts(kernel); ++part)
-      std::copy_n(weight.row(i), size, repeated.row(i) + part * size);
-  return slice_linear(kernel, repeated, tensors.vector("patch_embed.bias"), 0, d, false);
 }
 
 void add(const std::vector<float>& values, float* to) {
   for (size_t i = 0; i < values.size(); ++i) to[i] += values[i];
 }
 
-void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
-                   const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
+void project_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
+                     const float* pixels, Scratch& t, float* x, size_t x_stride) {
   std::vector<float> line;
-  const size_t columns = parts(kernel) * patch_size(a);
+  const size_t columns = input_parts(kernel) * patch_size(a);
   t.patches.ensure(kernel, a.patches(), columns);
   const size_t needed = kernel.gemm_scratch(a.patches(), a.width, columns);
   if (t.kernel.bytes() < needed) t.kernel = Buffer(needed);
+  for (size_t p = 0; p < a.patches(); ++p)
+    unfold(a, kernel, pixels, p / a.grid_w(), p % a.grid_w(), line, t.patches.row(p));
+  kernel::Epilogue out;
+  out.bias = e.patch.bias_data();
+  out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
+  out.out = x, out.out_stride = x_stride;
+  kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out,
+              t.kernel.data());
+}
+
+void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
+                   const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
   for (size_t i = 0; i < batch.samples; ++i) {
     const size_t first = batch.offsets[i];
     for (size_t p = 0; p < a.prefix_tokens; ++p)
       std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
-    for (size_t p = 0; p < a.patches(); ++p)
-      unfold(a, kernel, inputs.pixels.row(i), p / a.grid_w(), p % a.grid_w(), line,
-             t.patches.row(p));
-    kernel::Epilogue out;
-    out.bias = e.patch.bias_data();
-    out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
-    out.out = x.row(first + a.prefix_tokens), out.out_stride = x.stride();
-    kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out,
-                t.kernel.data());
+    (a.convolutions ? convolve : project_patches)(a, kernel, e, inputs.pixels.row(i), t,
+                                                  x.row(first + a.prefix_tokens), x.stride());
     if (!inputs.masked.data) continue;
     for (size_t p = 0; p < a.patches(); ++p) {
       if (!inputs.masked(i, p)) continue;
@@ -218,6 +205,9 @@ void check_sort(const Architecture& a, const Inputs& inputs) {
     fail(fmt::format("a view has {} values, expected {} ({}x{}x{})", inputs.pixels.cols, expected,
                      a.channels, a.input_h, a.input_w),
          "backbone input", "prepare views at the backbone's input size");
+  if (!inputs.frames.empty() && inputs.frames.size() != inputs.count())
+    fail(fmt::format("{} views, but the frames of {}", inputs.count(), inputs.frames.size()),
+         "backbone input", "one number of frames per view");
   if (inputs.masked.data &&
       (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
     fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols,
@@ -226,6 +216,24 @@ void check_sort(const Architecture& a, const Inputs& inputs) {
 }
 
 }  // namespace
+
+void write_input(const kernel::Kernel& kernel, size_t count, const float* from, std::byte* out,
+                 std::byte* rest) {
+  if (input_parts(kernel) == 2)
+    kernel.split(count, from, out, rest);
+  else
+    kernel.to_elements(1, count, from, count, out, count);
+}
+
+Linear load_input_weights(const kernel::Kernel& kernel, View<const float> weight,
+                          const std::vector<float>& bias) {
+  const size_t d = weight.rows, size = weight.cols;
+  Matrix<float> repeated(d, input_parts(kernel) * size);
+  for (size_t i = 0; i < d; ++i)
+    for (size_t part = 0; part < input_parts(kernel); ++part)
+      std::copy_n(weight.row(i), size, repeated.row(i) + part * size);
+  return slice_linear(kernel, repeated, bias, 0, d, false);
+}
 
 Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
                          const Architecture& a) {
@@ -239,7 +247,11 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
     if (a.word_width) e.word_map = load_linear(kernel, tensors, "word_map", false);
     return e;
   }
-  e.patch = load_patch_weights(kernel, tensors);
+  if (a.convolutions)
+    load_convolutions(kernel, tensors, e);
+  else
+    e.patch = load_input_weights(kernel, tensors.matrix("patch_embed.weight"),
+                                 tensors.vector("patch_embed.bias"));
   e.positions = resize_positions(tensors.matrix("pos_patches"), a.stored_grid_h, a.stored_grid_w,
                                  a.grid_h(), a.grid_w(), a.position_resize);
   e.prefix = Matrix<float>(a.prefix_tokens, a.width);

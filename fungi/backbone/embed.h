@@ -9,6 +9,7 @@ namespace fungi {
 
 struct Embedding {
   Linear patch;             // [width, channels·patch_h·patch_w], in bf16 twice side by side
+  Linear conv1, conv2;      // in place of patches: [width, 3·bins] as above, [width, 3·width]
   Matrix<float> prefix;     // [prefix_tokens, width], positions added
   Matrix<float> positions;  // [patches, width], already on the grid of the input size
   std::vector<float> mask_token;
@@ -24,6 +25,24 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
 
 // Error unless these are inputs that the architecture reads.
 TokenLayout token_layout(const Architecture& a, const Inputs& inputs);
+
+// Whisper's beginning, in convolutions.cpp: two convolutions over time that give one row per token.
+void load_convolutions(const kernel::Kernel& kernel, const Tensors& tensors, Embedding& e);
+// bank: [time, bins]; x: the first token's row, positions added.
+void convolve(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
+              const float* bank, Scratch& scratch, float* x, size_t x_stride);
+
+// In bf16 an input number is the sum of two elements, itself rounded and what that left over, and
+// every weight stands twice. Rounded once, they would cost the embedding more than all other
+// roundings of the network together (docs/numerics.md); the product is a hundredth of the work.
+inline size_t input_parts(const kernel::Kernel& kernel) {
+  return kernel.precision == Precision::bf16 ? 2 : 1;
+}
+// One row of numbers as elements, and behind them their rests.
+void write_input(const kernel::Kernel& kernel, size_t count, const float* from, std::byte* out,
+                 std::byte* rest);
+Linear load_input_weights(const kernel::Kernel& kernel, View<const float> weight,
+                          const std::vector<float>& bias);
 
 // Lays out the rows of the batch and fills x [rows, width].
 void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,

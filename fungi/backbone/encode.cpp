@@ -8,6 +8,16 @@
 #include <fmt/format.h>
 
 namespace fungi {
+namespace {
+
+// How many leading tokens of a view the embedding is made of, or lies behind.
+size_t needed_tokens(const Architecture& a, const Inputs& inputs, size_t view, size_t tokens) {
+  if (a.pooling == Pooling::mean_sound)
+    return a.prefix_tokens + a.sound_tokens(inputs.frames.empty() ? 0 : inputs.frames[view]);
+  return a.pooled_tokens() > 0 ? a.pooled_tokens() : tokens;
+}
+
+}  // namespace
 
 BlockContext Run::context(size_t index) {
   const bool keep = w.layer && index >= w.layer->block;
@@ -30,8 +40,11 @@ BlockContext Run::context(size_t index) {
 
 void Run::forward(const Inputs& inputs) {
   s.ready = false;
-  s.batch.pooled = w.arch.pooled_tokens();
   embed(w.arch, *w.kernel, w.embedding, inputs, s.scratch, workspace.stages, s.batch, s.x);
+  s.batch.query_offsets.assign(1, 0);
+  for (size_t i = 0; i < s.batch.samples; ++i)
+    s.batch.query_offsets.push_back(s.batch.query_offsets.back() +
+                                    needed_tokens(w.arch, inputs, i, s.batch.tokens(i)));
   for (size_t i = 0; i < w.depth(); ++i) {
     BlockContext c = context(i);
     block_forward(c, s.x);

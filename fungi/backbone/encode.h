@@ -75,7 +75,7 @@ struct Run {
   }
 
   bool pruned() const { return w.last().pruned; }
-  size_t last_rows() const { return pruned() ? s.batch.samples * s.batch.pooled : s.batch.rows(); }
+  size_t last_rows() const { return pruned() ? s.batch.query_offsets.back() : s.batch.rows(); }
   BlockContext context(size_t index);
 
   void forward(const Inputs& inputs);

@@ -65,6 +65,10 @@ void refuse_other_parts(const NameReader& names) {
 // The number of positions tells whether they are the model's.
 void set_filter_bank(const NameReader& names, Architecture& a, size_t positions) {
   a.family = "ast", a.input = InputKind::filter_bank;
+  a.position_resize = PositionResize::cut_bilinear;  // its authors'; Hugging Face has one length
+  SoundFrontEnd front_end = ast_front_end();
+  front_end.centre = false;
+  set_front_end(a, front_end, "assumed: AudioSet's mean and std", true);
   a.input_h = names.config_size("/num_mel_bins").value_or(128);
   a.input_w = names.config_size("/max_length").value_or(1024);
   a.stride_h = names.config_size("/frequency_stride").value_or(10);

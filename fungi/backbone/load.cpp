@@ -77,7 +77,8 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
   if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
   w.options.mha_input_as_activation &=
       a.dialect == "torchvision" && w.layer && w.layer->part == LayerId::Part::proj;
-  const bool prune = a.pooled_tokens() > 0 && !w.options.tokens;
+  const bool prune =
+      (a.pooled_tokens() > 0 || a.pooling == Pooling::mean_sound) && !w.options.tokens;
   std::vector<Packing> packed;  // each once
   for (size_t i = 0; i < a.depth; ++i) {
     const Packing needed = packing(a, i, w.layer, prune);

@@ -104,16 +104,17 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
-      &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames, &kClipNames,
-      &kHuggingfaceVitNames, &kBertNames, &kDistilbertNames,  &kMpnetNames,           &kAlbertNames,
-      &kModernbertNames,     &kT5Names,   &kAugregNames};
+      &kKwtNames,    &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames,
+      &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kDistilbertNames,  &kMpnetNames,
+      &kAlbertNames, &kModernbertNames,     &kT5Names,   &kAugregNames,      &kWhisperNames};
   return all;
 }
 
 void require_stated_key(const std::string& key) {
   static const std::set<std::string> known{
-      "architecture", "ignore", "part", "prefix", "heads",  "size",   "activation",    "pooling",
-      "norm_epsilon", "family", "mean", "std",    "resize", "squash", "interpolation", "crop"};
+      "architecture", "frames",     "ignore",  "part",          "prefix", "heads",
+      "size",         "activation", "pooling", "norm_epsilon",  "family", "mean",
+      "std",          "resize",     "squash",  "interpolation", "crop"};
   if (!known.count(key))
     fail(fmt::format("'{}' is not a fact that can be stated", key), "`stated_facts`",
          fmt::format("choose one of: {}", fmt::join(known, ", ")));
@@ -142,6 +143,8 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
     std::vector<std::string> modules;
     if (dialect->text) read_sentence_modules(names, reading.architecture, modules);
     read_image_processor(checkpoint, stated_facts, reading.architecture);
+    read_feature_extractor(checkpoint, stated_facts, reading.architecture);
+    state_front_end(stated_facts, reading.architecture);
     state_preprocess(stated_facts, reading.architecture);
     check_preprocess(reading.architecture, checkpoint.path());
     const std::string& found = reading.architecture.family;
@@ -190,8 +193,11 @@ std::vector<FamilyFacts> families() {
        "before-norm, gated, rotary positions; most blocks see near tokens alone"},
       {"t5", "huggingface", "T5, Flan-T5 and mT5 encoders",
        "token ids in; RMS norm, relative positions"},
-      {"ast", "huggingface, ssast", "AST, SSAST",
+      {"ast", "huggingface, ast, ssast", "AST, SSAST (by patches or frames)",
        "filter banks in; two prefix tokens, overlapping patches"},
+      {"whisper", "huggingface", "Whisper encoders, of any size",
+       "log-mel filter banks in; mean over the frames that hold sound"},
+      {"kwt", "kwt", "Keyword Transformer KWT-1 to 3", "MFCC in; after-norm, class token"},
   };
 }
 

@@ -143,6 +143,20 @@ bool is_square(size_t positions);
 // a stated size may as well be one to resize to.
 std::optional<std::pair<size_t, size_t>> find_grid(const NameReader& names, const Architecture& a,
                                                    size_t positions);
+// The stated size, height first; a lone number is a square or, of sounds, the frames of so many
+// bins.
+std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names, size_t bins = 0);
+// AST and SSAST in timm's names, in ast_names.cpp: whether it is a pre-trained SSAST; and the
+// facts of either.
+bool is_pretrained_ssast(const NameReader& names);
+void set_sound(const NameReader& names, Architecture& a);
+// The front end of a model of sounds, in sound_facts.cpp: that of its family, what a
+// preprocessor_config.json beside the file says of it, and what the user says.
+void set_front_end(Architecture& a, SoundFrontEnd front_end, const std::string& source,
+                   bool assumed);
+void read_feature_extractor(const Checkpoint& checkpoint, const StatedFacts& facts,
+                            Architecture& a);
+void state_front_end(const StatedFacts& facts, Architecture& a);
 // The end of every dialect's facts: what the user stated has the last word, and what cannot be run
 // is an Error.
 void settle_facts(const NameReader& names, Architecture& a);
@@ -159,7 +173,7 @@ void check_reading(const NameReader& names, const Reading& reading);
 void check_nothing_left(const NameReader& names, const Reading& reading, bool fits);
 // The starts of the names of a decoder that the type in config.json has, of those in the file. It
 // is left aside, and said so.
-std::vector<std::string> decoder_of(const NameReader& names);
+std::vector<std::string> decoder_of(const NameReader& names, const Architecture& a);
 // What the tensors of each block have in common in the file, by canonical block:
 // "visual.transformer.resblocks.3."
 std::map<std::string, std::string> block_folders(const Recipes& recipes);
@@ -205,7 +219,7 @@ inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0
 
 extern const Dialect kTimmNames, kEvaNames, kTorchvisionNames, kClipNames, kHuggingfaceClipNames,
     kHuggingfaceVitNames, kBertNames, kDistilbertNames, kMpnetNames, kAlbertNames, kModernbertNames,
-    kT5Names, kAugregNames;
+    kT5Names, kAugregNames, kWhisperNames, kKwtNames;
 // All of them, in the order in which they are tried.
 std::span<const Dialect* const> dialects();
 

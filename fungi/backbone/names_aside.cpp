@@ -34,7 +34,7 @@ const Names& after_the_network() {
       "ibot_loss", "ibot_patch_loss", "loss", "criterion", "center", "cpredlayer", "gpredlayer",
       "p_input_fdim", "p_input_tdim", "mask_embed",
       // MAE's and other decoders
-      "decoder", "decoder_blocks", "decoder_embed", "decoder_norm", "decoder_pos_embed",
+      "decoder", "proj_out", "decoder_blocks", "decoder_embed", "decoder_norm", "decoder_pos_embed",
       "decoder_pred", "enc_to_dec_proj",
       // T5 writes its table of words several times
       "shared", "encoder.embed_tokens",
@@ -114,6 +114,8 @@ bool may_be_left_aside(const NameReader& names, const Reading& reading,
   const std::string_view rest =
       inside ? std::string_view(name).substr(folder.size()) : below_common_folder(name, folder);
   if (inside && reading.architecture.rotary && is_known_angle(rest)) return true;
+  // KWT's filters: what its front end computes.
+  if (inside && reading.architecture.family == "kwt" && rest.starts_with("frontend.")) return true;
   if (listed(after_the_network(), used, name, rest)) return true;
   if (folder.empty() ? holds_a_part(used, name.substr(0, name.find_first_of("./"))) : inside)
     return false;
@@ -127,8 +129,8 @@ bool matches(std::string_view entry, std::string_view name) {
   return entry.ends_with('.') ? name.starts_with(entry) : name == entry;
 }
 
-// What follows the image encoder in models of these types, by the starts of names: depth and words
-// are made of what it gives.
+// What follows the encoder in models of these types, by the starts of names: depth and words are
+// made of what it gives.
 const std::map<std::string, std::vector<std::string>>& decoders() {
   static const std::map<std::string, std::vector<std::string>> starts{
       {"depth_anything", {"neck."}},
@@ -136,7 +138,8 @@ const std::map<std::string, std::vector<std::string>>& decoders() {
       {"git",
        {"git.embeddings.", "git.encoder.",
         "git.img_temperal_embedding.",  // spelled so in the files
-        "git.visual_projection.", "output."}}};
+        "git.visual_projection.", "output."}},
+      {"whisper", {"model.decoder.", "decoder.", "proj_out."}}};
   return starts;
 }
 
@@ -210,8 +213,8 @@ void NameReader::check_ignored_exist() const {
            "a name alone is a whole one; with a dot or a star at its end it is the start of names");
 }
 
-std::vector<std::string> decoder_of(const NameReader& names) {
-  const auto known = decoders().find(names.config_whole_type().value_or(""));
+std::vector<std::string> decoder_of(const NameReader& names, const Architecture& a) {
+  const auto known = decoders().find(names.config_whole_type().value_or(a.family));
   if (known == decoders().end()) return {};
   std::vector<std::string> there;
   const auto& all = names.checkpoint().tensors();
@@ -233,7 +236,7 @@ void check_nothing_left(const NameReader& names, const Reading& reading, bool fi
       return !block.second.empty() && name.starts_with(block.second);
     });
   };
-  const std::vector<std::string> decoder = decoder_of(names);
+  const std::vector<std::string> decoder = decoder_of(names, reading.architecture);
   const auto decodes = [&](const std::string& name) {
     return std::any_of(decoder.begin(), decoder.end(),
                        [&](const std::string& start) { return name.starts_with(start); });

@@ -23,14 +23,6 @@ size_t parse_size(const std::string& key, const std::string& value) {
        "`stated_facts[" + key + "]`");
 }
 
-// "384" or "384x256", height first.
-std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names) {
-  const auto text = names.stated("size");
-  if (!text) return {};
-  const size_t x = text->find('x'), h = parse_size("size", text->substr(0, x));
-  return std::pair(h, x == std::string::npos ? h : parse_size("size", text->substr(x + 1)));
-}
-
 // The input size that config.json tells, in the words of timm or of Hugging Face.
 std::optional<std::pair<size_t, size_t>> config_input_size(const NameReader& names) {
   using Pair = std::pair<const char*, const char*>;
@@ -53,7 +45,9 @@ std::optional<std::pair<size_t, size_t>> grid_of(
 }
 
 void apply_stated(const NameReader& names, Architecture& a) {
-  if (const auto size = stated_size(names)) {  // of images it is known already: set_grid()
+  const bool bank = a.input == InputKind::filter_bank;
+  if (const auto size =
+          stated_size(names, bank ? a.input_h : 0)) {  // of images it is known already: set_grid()
     if (a.input == InputKind::token_ids)
       fail("a text has no input size", "`stated_facts[size]`", "leave it out");
     std::tie(a.input_h, a.input_w) = *size;
@@ -101,6 +95,24 @@ std::string state_size(const Architecture& a) {
                      near(a.input_w, a.patch_w, a.stored_grid_w));
 }
 
+void check_sound(const NameReader& names, const Architecture& a) {
+  const std::string& place = names.checkpoint().path();
+  const bool bank = a.input == InputKind::filter_bank, one_row = a.stored_grid_h == 1;
+  if (a.pooling == Pooling::mean_sound && !(bank && one_row))
+    fail("pooling is mean_sound, which needs tokens that hold all bins of some frames", place,
+         "state `stated_facts[pooling]=mean_patches` or another");
+  if (!bank) return;
+  if (one_row && a.input_h != a.patch_h)
+    fail(fmt::format("{} bins, but the model's tokens are of {}", a.input_h, a.patch_h), place,
+         state_size(a));
+  if (a.position_resize == PositionResize::cut && a.grid_w() > a.stored_grid_w)
+    fail(fmt::format("{} frames, but the model has positions for {}", a.input_w,
+                     a.stored_grid_w * a.stride_w),
+         place,
+         fmt::format("state a shorter length: `stated_facts[size]={}x{}`", a.patch_h,
+                     a.stored_grid_w * a.stride_w));
+}
+
 void check(const NameReader& names, const Architecture& a) {
   const std::string& place = names.checkpoint().path();
   if (a.depth == 0 || a.width == 0 || a.heads == 0 || a.head_dim == 0 || a.mlp_hidden == 0)
@@ -130,7 +142,8 @@ void check(const NameReader& names, const Architecture& a) {
       fail(fmt::format("the model has no class token to pool (no {})",
                        printable(names.full("cls_token"))),
            place, "is the file complete? Then state `stated_facts[pooling]=mean_patches`");
-  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches) {
+    check_sound(names, a);
+  } else if (a.pooling != Pooling::first && a.pooling != Pooling::mean_all) {
     fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
          place, "state `stated_facts[pooling]=first`, mean_all, mean_sqrt or max_all");
   }
@@ -148,6 +161,20 @@ void check(const NameReader& names, const Architecture& a) {
 }
 
 }  // namespace
+
+std::optional<std::pair<size_t, size_t>> stated_size(const NameReader& names, size_t bins) {
+  const auto text = names.stated("size");
+  if (const auto frames = names.stated("frames"); frames && bins) {
+    if (text)
+      fail("both `stated_facts[size]` and `stated_facts[frames]` tell a length",
+           names.checkpoint().path(), "leave one of them out");
+    return std::pair(bins, parse_size("frames", *frames));
+  }
+  if (!text) return {};
+  const size_t x = text->find('x'), first = parse_size("size", text->substr(0, x));
+  if (x != std::string::npos) return std::pair(first, parse_size("size", text->substr(x + 1)));
+  return std::pair(bins ? bins : first, first);
+}
 
 void set_heads(const NameReader& names, Architecture& a, size_t otherwise) {
   if (const auto stated = names.stated("heads")) {

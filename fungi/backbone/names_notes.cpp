@@ -26,6 +26,11 @@ std::vector<std::string> assumed_facts(const NameReader& names, const Architectu
   if (a.dialect == "timm" && names.has("blocks.0.gamma_1") && !names.stated("family") &&
       !is_described(names, a))
     facts.push_back("that no positions are rotary (as in DeiT-III, not in timm's rope_ape)");
+  if (a.dialect == "ast" || a.dialect == "ssast") {
+    facts.push_back(
+        fmt::format("that its patches start every {} bins and {} frames", a.stride_h, a.stride_w));
+    add("size", fmt::format("{}x{}", a.input_h, a.input_w));
+  }
   // Of the other families and dialects all known models have the same.
   const bool open = a.dialect == "huggingface" || (a.dialect == "timm" && a.family == "vit");
   if (!open || is_described(names, a)) return facts;
@@ -44,11 +49,12 @@ std::vector<std::string> assumed_facts(const NameReader& names, const Architectu
 
 std::vector<std::string> notes_on(const NameReader& names, const Architecture& a) {
   std::vector<std::string> notes;
-  if (const auto decoder = decoder_of(names); !decoder.empty())
-    notes.push_back(fmt::format(
-        "the embedding is that of the image encoder; the decoder of model_type {} is left aside "
-        "(tensors '{}')",
-        *names.config_whole_type(), fmt::join(decoder, "', '")));
+  if (const auto decoder = decoder_of(names, a); !decoder.empty())
+    notes.push_back(
+        fmt::format("the embedding is that of the {}encoder; the decoder of model_type {} is left "
+                    "aside (tensors '{}')",
+                    a.input == InputKind::image ? "image " : "",
+                    names.config_whole_type().value_or(a.family), fmt::join(decoder, "', '")));
   if (!names.other_networks().empty() && !names.stated("prefix") && !names.stated("part"))
     notes.push_back(fmt::format(
         "the checkpoint holds several networks; that under '{}' is used, not '{}': state "
@@ -57,16 +63,25 @@ std::vector<std::string> notes_on(const NameReader& names, const Architecture& a
   std::vector<std::string> facts = assumed_facts(names, a);
   const std::string processor = "preprocessor_config.json";
   std::string file = "config.json", stated = "what is otherwise";
+  if (a.input == InputKind::filter_bank && a.sound.assumed) {
+    file = a.dialect == "huggingface" ? processor : file;
+    facts.push_back(fmt::format("the mean and std of its filter banks ({:g} and {:g})",
+                                a.sound.front_end.mean, a.sound.front_end.std));
+  }
   if (a.input == InputKind::image && a.preprocess.assumed) {
     if (a.dialect == "huggingface") file = facts.empty() ? processor : file + " and " + processor;
     facts.push_back(fmt::format("its evaluation transform ({})", a.preprocess.source));
     stated += " (of the transform mean, std, resize and interpolation)";
   }
+  // Those that come without any file beside them.
+  const bool alone = a.dialect == "ast" || a.dialect == "ssast" || a.dialect == "kwt";
+  const std::string advice =
+      alone ? "State " + stated : fmt::format("Keep its {} beside it, or state {}", file, stated);
   if (!facts.empty())
-    notes.push_back(fmt::format(
-        "nothing in the checkpoint or beside it tells {}: {} assumed. Keep its {} beside it, or "
-        "state {} with `stated_facts`",
-        fmt::join(facts, ", "), facts.size() == 1 ? "that is" : "these are", file, stated));
+    notes.push_back(
+        fmt::format("nothing in the checkpoint or beside it tells {}: {} assumed. {} with "
+                    "`stated_facts`",
+                    fmt::join(facts, ", "), facts.size() == 1 ? "that is" : "these are", advice));
   return notes;
 }
 

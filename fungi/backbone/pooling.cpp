@@ -12,18 +12,9 @@ namespace {
 // The rows of x that the pooling of sample i looks at.
 std::pair<size_t, size_t> pooled_rows(const Architecture& a, const Batch& batch, bool pruned,
                                       size_t i) {
-  if (pruned) return {i * batch.pooled, (i + 1) * batch.pooled};
-  const size_t first = batch.offsets[i];
-  switch (a.pooling) {
-    case Pooling::mean_patches:
-      return {first + a.prefix_tokens, batch.offsets[i + 1]};
-    case Pooling::mean_all:
-    case Pooling::mean_sqrt:
-    case Pooling::max_all:
-      return {first, batch.offsets[i + 1]};
-    default:
-      return {first, first + a.pooled_tokens()};
-  }
+  const bool own = a.pooling == Pooling::mean_patches || a.pooling == Pooling::mean_sound;
+  const size_t first = pruned ? batch.query_offsets[i] : batch.offsets[i];
+  return {first + (own ? a.prefix_tokens : 0), first + batch.pooled(i)};
 }
 
 float divisor(Pooling pooling, size_t rows) {

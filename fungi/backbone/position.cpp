@@ -70,6 +70,9 @@ Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize ho
       case PositionResize::bicubic_corners:
         add_plain_cubic(w, i, to > 1 ? double(i) * double(from - 1) / double(to - 1) : 0.0);
         break;
+      case PositionResize::cut:
+        w(i, std::min(i, from - 1)) = 1;
+        break;
       case PositionResize::bilinear:
       case PositionResize::cut_bilinear:
         add_bilinear(w, i, scale);

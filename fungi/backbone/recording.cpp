@@ -67,8 +67,8 @@ Recording::~Recording() = default;
 
 bool Backbone::can_record() const {
   const Weights& w = *weights_;
-  return w.layer && w.last().pruned && w.layer->block + 1 == w.depth() &&
-         w.layer->part != LayerId::Part::qkv;
+  return w.layer && w.arch.pooled_tokens() > 0 && w.last().pruned &&
+         w.layer->block + 1 == w.depth() && w.layer->part != LayerId::Part::qkv;
 }
 
 void Backbone::record(const Workspace& workspace, Recording& recording) const {
@@ -107,8 +107,9 @@ void Backbone::backward(View<const float> d_embeddings, const Recording& recordi
   Workspace::State& to = Run(*this, workspace).s;
   const size_t n = d_embeddings.rows, rows = n * from.pooled, first_row = first * from.pooled;
   to.batch.samples = n;
-  to.batch.pooled = from.pooled;
   to.batch.offsets.assign(n + 1, 0);  // only query rows exist here
+  to.batch.query_offsets.resize(n + 1);
+  for (size_t i = 0; i <= n; ++i) to.batch.query_offsets[i] = i * from.pooled;
   to.kept.resize(std::max<size_t>(to.kept.size(), 1));
   BlockState& block = to.kept.front();
   to.x.ensure(rows, from.x.cols());

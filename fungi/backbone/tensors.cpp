@@ -25,8 +25,15 @@ void list_embedding(const Architecture& a, std::vector<CanonicalTensor>& out) {
     out.push_back({"word_map.bias", 1, d});
     return;
   }
-  out.push_back({"patch_embed.weight", d, a.channels * a.patch_h * a.patch_w});
-  if (a.patch_bias) out.push_back({"patch_embed.bias", 1, d});
+  if (a.convolutions) {
+    out.push_back({"conv1.weight", d, a.patch_h * 3});
+    out.push_back({"conv1.bias", 1, d});
+    out.push_back({"conv2.weight", d, d * 3});
+    out.push_back({"conv2.bias", 1, d});
+  } else {
+    out.push_back({"patch_embed.weight", d, a.channels * a.patch_h * a.patch_w});
+    if (a.patch_bias) out.push_back({"patch_embed.bias", 1, d});
+  }
   if (plain) out.push_back({"prefix", plain, d});
   if (plain && a.position_on_prefix) out.push_back({"pos_prefix", plain, d});
   out.push_back({"pos_patches", a.stored_grid_h * a.stored_grid_w, d});

@@ -133,44 +133,6 @@ void set_early_small(const NameReader& names, Architecture& a) {
   a.norm_epsilon = 1e-5f;
 }
 
-// What SSAST leaves beside the network in its pre-trained files.
-std::string ssast_sign(const NameReader& names) {
-  std::string above = names.full("");
-  if (above.ends_with("v.")) above.resize(above.size() - 2);
-  return above + "p_input_tdim";
-}
-
-// SSAST (SPEC 4.3): 128 bins; the stored table is 8 rows of bins by 64 columns of time, the run
-// uses stride 10.
-void set_ssast(const NameReader& names, Architecture& a) {
-  a.family = "ast", a.dialect = "ssast", a.input = InputKind::filter_bank;
-  a.position_resize = PositionResize::cut_bilinear;
-  if (a.patch_h != a.patch_w)
-    fail(fmt::format("expected square patches, found {}x{}", a.patch_h, a.patch_w),
-         names.checkpoint().path(), "SSAST by frames is not supported; use the one by patches");
-  // AST and fine-tuned SSAST have the same names, but other strides and tables, which nothing
-  // tells. Only the pre-trained file says what its table is for.
-  if (!names.checkpoint().find(ssast_sign(names)))
-    fail(fmt::format("an audio transformer in the names of AST and SSAST, but no {}, which SSAST "
-                     "leaves in its pre-trained files",
-                     printable(ssast_sign(names))),
-         names.checkpoint().path(),
-         "fine-tuned SSAST is not supported; use AST in Hugging Face's names");
-  for (const char* token : {"cls_token", "dist_token"}) names.count(token);  // else missing
-  const size_t rows = names.count("pos_embed") / a.width, plain = a.prefix_tokens - a.registers;
-  const size_t positions = rows > plain ? rows - plain : 0;
-  a.input_h = 128, a.input_w = 1024;
-  if (a.patch_h == 0 || a.patch_h > a.input_h || positions == 0)
-    fail(fmt::format("{} positions of patches of {}x{}", positions, a.patch_h, a.patch_w),
-         names.checkpoint().path(), "a table for 128 bins was expected");
-  a.stored_grid_h = a.input_h / a.patch_h;
-  a.stored_grid_w = positions / a.stored_grid_h;
-  if (a.stored_grid_h * a.stored_grid_w != positions)
-    fail(fmt::format("{} positions do not fit {} rows of bins", positions, a.stored_grid_h),
-         names.checkpoint().path(), "a table for 128 bins was expected");
-  a.stride_h = a.stride_w = a.patch_h > 10 ? 10 : a.patch_h;
-}
-
 void set_tokens(const NameReader& names, const Origin& origin, Architecture& a) {
   const size_t distilled = names.has("dist_token") ? 1 : 0;
   const char* registers = names.has("register_tokens") ? "register_tokens" : "reg_token";
@@ -181,11 +143,11 @@ void set_tokens(const NameReader& names, const Origin& origin, Architecture& a) 
   a.prefix_tokens = plain + a.registers;
   if (distilled) a.pooling = Pooling::mean_prefix;
   const size_t rows = names.count("pos_embed") / a.width;
-  const bool ssast =
-      a.channels == 1 && (names.checkpoint().find(ssast_sign(names)) ||
+  const bool sound =
+      a.channels == 1 && (is_pretrained_ssast(names) ||
                           (distilled && (names.full("").ends_with("v.") || rows <= plain ||
                                          !find_grid(names, a, rows - plain))));
-  if (ssast) return set_ssast(names, a);
+  if (sound) return set_sound(names, a);
   // A table without rows for the prefix looks like one of a grid that is no square: unless
   // config.json knows the size it needs a sign.
   const bool sign = a.layer_scale || a.registers ||
@@ -323,6 +285,8 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.mlp_hidden = names.dimension(fmt::format("blocks.0.{}.weight", fc2), 1);
   a.gated_mlp = names.dimension(fmt::format("blocks.0.{}.weight", fc1), 0) == 2 * a.mlp_hidden;
   a.channels = names.dimension("patch_embed.proj.weight", 1);
+  if (names.checkpoint().find(names.full("patch_embed.proj.weight"))->shape.size() == 2)
+    refuse_missing(names, names.full("frontend.mel"));  // KWT's tokens are rows, no patches
   a.patch_h = a.stride_h = names.dimension("patch_embed.proj.weight", 2);
   a.patch_w = a.stride_w = names.dimension("patch_embed.proj.weight", 3);
   a.patch_bias = names.has("patch_embed.proj.bias");

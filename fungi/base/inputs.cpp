@@ -8,6 +8,7 @@ namespace fungi {
 void InputBuffer::clear() {
   views_.clear();
   ids_.clear();
+  frames_.clear();
 }
 
 InputBuffer::Place& InputBuffer::add(Sort sort, size_t count, size_t width) {
@@ -26,9 +27,10 @@ void InputBuffer::reserve_numbers(size_t count) {
   numbers_ = std::move(larger);
 }
 
-std::span<float> InputBuffer::add_pixels(size_t numbers) {
+std::span<float> InputBuffer::add_pixels(size_t numbers, uint32_t frames) {
   const Place& place = add(Sort::pixels, numbers, numbers);
   reserve_numbers(place.first + numbers);
+  frames_.push_back(frames);
   return {numbers_.data() + place.first, numbers};
 }
 
@@ -46,8 +48,11 @@ View<float> InputBuffer::add_embedded(size_t tokens, size_t width) {
 
 Inputs InputBuffer::inputs() {
   if (views_.empty()) return {};
-  if (sort_ == Sort::pixels)
-    return Inputs::images({numbers_.data(), views_.size(), views_[0].count});
+  if (sort_ == Sort::pixels) {
+    Inputs all = Inputs::images({numbers_.data(), views_.size(), views_[0].count});
+    all.frames = frames_;
+    return all;
+  }
   texts_.clear(), embedded_.clear();
   for (const Place& p : views_)
     if (sort_ == Sort::ids)

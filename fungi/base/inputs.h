@@ -17,6 +17,9 @@ struct Inputs {
   // A picture each, [count, channels·height·width], normalised; or filter banks [count, time·bins].
   View<const float> pixels;
   View<const uint8_t> masked;  // [count, patches]: 1 = replaced by the mask token; or empty
+  // Of a filter bank, how many leading frames hold sound and not padding, which some models leave
+  // out of their mean. One number per view, 0 = all of its frames; or empty.
+  std::span<const uint32_t> frames;
 
   struct Text {
     std::span<const int32_t> ids;
@@ -56,8 +59,8 @@ class InputBuffer {
   size_t ids() const { return ids_.size(); }  // of all texts
 
   // Room for the next view, until the one after it is added. All of a batch are of one sort, and
-  // pictures (filter banks) of one size: an Error otherwise.
-  std::span<float> add_pixels(size_t numbers);
+  // pictures (filter banks) of one size: an Error otherwise. frames: see Inputs.
+  std::span<float> add_pixels(size_t numbers, uint32_t frames = 0);
   std::span<int32_t> add_ids(size_t tokens);
   View<float> add_embedded(size_t tokens, size_t width);
 
@@ -76,6 +79,7 @@ class InputBuffer {
   std::vector<Place> views_;
   Matrix<float> numbers_;  // one row: aligned as kernels like it
   std::vector<int32_t> ids_;
+  std::vector<uint32_t> frames_;
   std::vector<Inputs::Text> texts_;  // what inputs() points to, as the next
   std::vector<View<const float>> embedded_;
 };

@@ -15,6 +15,8 @@ auto counts_of(Plan& plan, const std::string& place) {
     return std::pair(&crops->global_crops, &crops->local_crops);
   if (auto* words = std::get_if<WordDeletions>(&plan))
     return std::pair(&words->global_views, &words->local_views);
+  if (auto* sounds = std::get_if<SoundShifts>(&plan))
+    return std::pair(&sounds->global_views, &sounds->local_views);
   fail("this objective compares global with local views, and its views are all of one sort", place,
        "plan its views as crops");
 }
@@ -41,7 +43,7 @@ ViewPlan simplest(const ViewPlan& plan) {
 
 bool is_random(const ViewPlan& plan) {
   return std::holds_alternative<ImageCrops>(plan) || std::holds_alternative<WordDeletions>(plan) ||
-         std::holds_alternative<HiddenWords>(plan);
+         std::holds_alternative<HiddenWords>(plan) || std::holds_alternative<SoundShifts>(plan);
 }
 
 ViewCounts view_counts(const ViewPlan& plan, const std::string& place) {

@@ -82,8 +82,24 @@ struct HiddenWords {
   bool operator==(const HiddenWords&) const = default;
 };
 
-using ViewPlan =
-    std::variant<WholeView, WholeImage, ImageCrops, ImagePatches, WordDeletions, HiddenWords>;
+// A sound with noise and rolled along time, in several draws: rows x + U·u/10, where U has a
+// uniform number for each of theirs and u is one for all (SPEC 5.7). An objective that compares
+// global with local views finds them alike.
+struct SoundShifts {
+  // By how many rows a view is rolled: from -shift on, with or without the last of them.
+  enum class Rule {
+    experiments,  // to shift - 1: the paper's experiments
+    symmetric,    // to shift: the paper's text
+  };
+  size_t global_views = 16, local_views = 0;
+  double noise = 0.1;  // the most that is added to a row, in units of the logarithm
+  size_t shift = 10;   // rows
+  Rule rule = Rule::experiments;
+  bool operator==(const SoundShifts&) const = default;
+};
+
+using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches, WordDeletions,
+                              HiddenWords, SoundShifts>;
 
 // The simplest plan of the same views: a WholeImage that deviates in nothing is a WholeView.
 ViewPlan simplest(const ViewPlan& plan);

@@ -84,7 +84,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
   const bool masked = std::any_of(schedule_.requests().begin(), schedule_.requests().end(),
                                   [](const auto& r) { return r.request.masked_views > 0; });
   places_.resize(std::max(places_.size(), last + 1));
-  cut_.resize(samples.size());
+  cut_.resize(samples.size()), resampled_.resize(samples.size());
   for (size_t row = first; row < last;) {
     step_ = "view";
     inputs_.clear(), batch_.clear(), batch_words_.clear();
@@ -98,7 +98,8 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
                          (whole_[id.request] || whole_[batch_[0].request]);
       if (other || (full && (id.view == 0 || !whole_[id.request]))) break;
       ViewMaker& maker = opened(id, samples);
-      if (id.request == 0) cut_[id.sample] = maker.cut();
+      if (id.request == 0)
+        cut_[id.sample] = maker.cut(), resampled_[id.sample] = maker.resampled();
       const size_t same = maker.same_as(id.view);
       places_[row] = same < id.view ? places_[row - id.view + same] : place + batch_.size();
       if (same < id.view) continue;
@@ -302,7 +303,7 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   for (size_t s = 0; s < n; ++s) {
     const float* e = embeddings_.row(place_of(0, s, n));
     results[s].embedding.assign(e, e + d);
-    results[s].cut = cut_[s];
+    results[s].cut = cut_[s], results[s].resampled = resampled_[s];
   }
   for (size_t o = 0; o < objectives.size(); ++o) {
     if (follows_at_once(objectives[o])) continue;

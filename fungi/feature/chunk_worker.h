@@ -26,6 +26,7 @@ struct SampleResult {
   std::vector<float> embedding;
   std::vector<SampleFactors> factors;  // one per objective
   bool cut = false;                    // it is longer than what the model can look at
+  bool resampled = false;              // it had another rate than the model wants
 };
 
 // An objective and where its views stand in the schedule. Two of its requests may be one there: a
@@ -114,7 +115,7 @@ class ChunkWorker {
   InputBuffer inputs_;          // of the batch
   std::vector<RowId> batch_;
   std::vector<std::vector<int32_t>> batch_words_;  // ViewMaker::hidden_words() of its views
-  std::vector<char> cut_;                          // of every sample: SampleResult::cut
+  std::vector<char> cut_, resampled_;              // of every sample, as in SampleResult
   std::vector<char> whole_;  // per request: a batch has whole samples of it, and no other request
   Matrix<uint8_t> masks_;    // of the batch, [count, tokens of a view]
   Matrix<float> embeddings_, batch_tokens_;  // of all places; of the batch, with the model's own

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "fungi/base/error.h"
-#include "fungi/feature/settings.h"
+#include "fungi/feature/modality.h"
 #include "fungi/store/difference.h"
 
 namespace fungi {
@@ -18,7 +18,7 @@ using store::Json;
 // config.json or from the user, which makes no difference; what only explains them is left out.
 Json network(const StoreSpec& spec) {
   Json facts = store::parse_object(spec.architecture, "architecture");
-  for (const char* key : {"family", "dialect", "heads_assumed", "parameters", "preprocess"})
+  for (const char* key : {"family", "dialect", "heads_assumed", "parameters", "preprocess", "sound"})
     facts.erase(key);
   facts["sha256"] = spec.model_sha256;
   return facts;
@@ -42,9 +42,14 @@ Json to_json(const Settings& settings) {
   return store::parse_object(spec.settings, "settings");
 }
 
+void refuse_truncated(Settings& settings) {
+  if (auto* image = std::get_if<ImageSettings>(&settings.input))
+    image->decode.allow_truncated = false;
+  if (auto* sound = std::get_if<SoundSettings>(&settings.input)) sound->allow_truncated = false;
+}
+
 bool takes_truncated(const Settings& settings) {
-  const auto* image = std::get_if<ImageSettings>(&settings.input);
-  return image && image->decode.allow_truncated;
+  return decode_options(settings.input).allow_truncated;
 }
 
 // What the given blocks hold. How many digits are kept is no other treatment.
@@ -89,8 +94,7 @@ void require_same_features(const StoreSpec& expected, const StoreSpec& found,
   if (has_settings(expected) && has_settings(found)) {
     Settings before = read_settings(expected, place), now = read_settings(found, place);
     before.stated.clear(), now.stated.clear();  // network() has what became of it
-    if (!takes_truncated(before) && takes_truncated(now))
-      std::get<ImageSettings>(now.input).decode.allow_truncated = false;
+    if (!takes_truncated(before) && takes_truncated(now)) refuse_truncated(now);
     stored["settings"] = to_json(before), wanted["settings"] = to_json(now);
   }
   if (const auto d = difference(std::move(stored), std::move(wanted)))

@@ -165,6 +165,9 @@ std::vector<std::string> Extractor::notes() const {
     all.push_back(
         fmt::format("{} samples are longer than what the model looks at: their ends were cut off",
                     state_->cut));
+  if (state_->resampled)
+    all.push_back(fmt::format(
+        "{} samples have another rate than the model's and were resampled", state_->resampled));
   return all;
 }
 
@@ -172,6 +175,11 @@ bool Extractor::ready() const {
   const std::lock_guard lock(state_->telling);
   return std::all_of(state_->objectives.begin(), state_->objectives.end(),
                      [](const auto& o) { return o.objective->ready(); });
+}
+
+DatasetOptions Extractor::data() const {
+  const Modality& modality = state_->schedule.modality();
+  return {.samples = modality.kind(), .seconds = modality.seconds()};
 }
 
 Settings Extractor::settings() const {
@@ -340,6 +348,8 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
                 out.blocks[0].row(first + i));
     const auto cut =
         std::count_if(good.begin(), good.end(), [&](size_t i) { return results[i].cut; });
+    const auto resampled =
+        std::count_if(good.begin(), good.end(), [&](size_t i) { return results[i].resampled; });
     Stages stages;
     std::vector<size_t> zeros(s.objectives.size());
     for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {
@@ -361,7 +371,7 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     }
     const std::lock_guard lock(s.telling);
     s.own.add(stages);
-    s.cut += size_t(cut);
+    s.cut += size_t(cut), s.resampled += size_t(resampled);
     for (size_t o = 0; o < zeros.size(); ++o) s.zeros[o] += zeros[o];
   }
   return out;

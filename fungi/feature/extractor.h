@@ -50,6 +50,7 @@ struct ExtractorOptions {
       false;  // also store the gradients' factors: exact inner products without projection
   DecodeOptions decode;  // of images
   TextOptions text;
+  SoundOptions sound;
   std::shared_ptr<const Modality> modality;  // of your own; null: what the model looks at
   // Samples wait in groups for the projection, which then passes over its matrix once for many; so
   // many bytes of results may wait.
@@ -106,6 +107,8 @@ class Extractor {
               const std::function<void(size_t, size_t)>& progress = {},
               const std::atomic<bool>* stop = nullptr);
 
+  // How to open a data set for it: what the model looks at, and of sounds how much of each.
+  DatasetOptions data() const;
   // Everything that decides about the features; and the same, with the model and the blocks, for a
   // store's manifest: an Error where a name or a parameter of your own is no UTF-8.
   Settings settings() const;

@@ -27,7 +27,8 @@ struct Extractor::State {
   std::mutex telling;
   Stages own;
   std::vector<size_t> zeros;        // per objective: gradients so far that were zero
-  size_t cut = 0;                   // samples so far that were longer than what the model looks at
+  size_t cut = 0;        // samples so far that were longer than what the model looks at
+  size_t resampled = 0;  // and that had another rate
   std::vector<std::string> stated;  // state that the user gave, by its name in a store
 
   State(Backbone b, ExtractorOptions o, Pool& p)
@@ -36,7 +37,8 @@ struct Extractor::State {
         pool(p),
         modality(options.modality ? options.modality
                                   : modality_for(backbone.architecture(), options.preset,
-                                                 options.text, backbone.path())),
+                                                 options.text, backbone.path(),
+                                                 options.sound)),
         schedule(modality) {}
 
   // A callback, which a thread of the pool calls, would wait for itself.

@@ -6,6 +6,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/feature/image_modality.h"
+#include "fungi/feature/sound_modality.h"
 #include "fungi/feature/text_modality.h"
 
 namespace fungi {
@@ -24,26 +25,43 @@ SampleKind sample_kind(const Architecture& architecture) {
 
 std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset preset,
                                              const TextOptions& text,
-                                             const std::filesystem::path& model) {
+                                             const std::filesystem::path& model,
+                                             const SoundOptions& sound) {
   switch (sample_kind(a)) {
     case SampleKind::image:
       return std::make_shared<ImageModality>(evaluation_transform(a, preset));
     case SampleKind::text:
       return std::make_shared<TextModality>(text_reading(a, text, model));
+    case SampleKind::sound:
+      return std::make_shared<SoundModality>(sound_reading(a, sound));
     default:
-      fail(fmt::format("a {} backbone reads {}, not images or texts", a.family, to_string(a.input)),
-           "extract", "give a model of images or texts; a program may bring a Modality of its own");
+      fail(fmt::format("a {} backbone reads {}, not images, texts or sounds", a.family,
+                       to_string(a.input)),
+           "extract",
+           "give a model of images, texts or sounds; a program may bring a Modality of its own");
   }
 }
 
 SampleKind sample_kind(const InputSettings& settings) {
   if (std::holds_alternative<TextSettings>(settings)) return SampleKind::text;
+  if (std::holds_alternative<SoundSettings>(settings)) return SampleKind::sound;
   return std::holds_alternative<ImageSettings>(settings) ? SampleKind::image : SampleKind::own;
+}
+
+DatasetOptions data_options(const InputSettings& settings) {
+  if (const auto* sound = std::get_if<SoundSettings>(&settings))
+    return {.samples = SampleKind::sound,
+            .seconds = sound_view_seconds({sound->front_end, sound->window}),
+            .window = sound->window};
+  return {.samples = sample_kind(settings)};
 }
 
 DecodeOptions decode_options(const InputSettings& settings) {
   const auto* image = std::get_if<ImageSettings>(&settings);
-  return image ? image->decode : DecodeOptions{};
+  const auto* sound = std::get_if<SoundSettings>(&settings);
+  return image   ? image->decode
+         : sound ? DecodeOptions{.allow_truncated = sound->allow_truncated}
+                 : DecodeOptions{};
 }
 
 TextOptions text_options(const InputSettings& settings) {
@@ -53,7 +71,19 @@ TextOptions text_options(const InputSettings& settings) {
   return options;
 }
 
+SoundOptions sound_options(const InputSettings& settings) {
+  const auto* sound = std::get_if<SoundSettings>(&settings);
+  return {.window = sound ? sound->window : 0};
+}
+
 StatedFacts stated_facts(const InputSettings& settings, const Architecture& a) {
+  if (const auto* sound = std::get_if<SoundSettings>(&settings)) {
+    const SoundFrontEnd& f = sound->front_end;
+    StatedFacts facts{{"frames", std::to_string(f.frames)}};
+    if (f.kind == SoundFrontEnd::Kind::kaldi && f.normalise)
+      facts["mean"] = fmt::format("{}", f.mean), facts["std"] = fmt::format("{}", f.std);
+    return facts;
+  }
   const auto* image = std::get_if<ImageSettings>(&settings);
   if (!image) return {};
   const Preprocess& p = image->preprocess;

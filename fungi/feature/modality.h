@@ -12,6 +12,7 @@
 
 #include "fungi/backbone/architecture.h"
 #include "fungi/feature/settings.h"
+#include "fungi/input/dataset.h"
 #include "fungi/input/preprocess.h"
 #include "fungi/token/tokenizer.h"
 #include "fungi/view/view.h"
@@ -29,6 +30,8 @@ class Modality {
   virtual std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const = 0;
   // What decides about the views beside their plans and the model, for a store's manifest.
   virtual InputSettings settings(const DecodeOptions& decode) const = 0;
+  // Of sounds: how many seconds of one the views look at; 0: all of it.
+  virtual double seconds() const { return 0; }
 };
 
 // How texts are read.
@@ -38,19 +41,29 @@ struct TextOptions {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: the one that lies beside the model
 };
 
+// How sounds are looked at.
+struct SoundOptions {
+  double window = 0;  // so many seconds of each; 0: as many as the model looks at
+};
+
 // What the model is fed. Error where the library has no views of that kind: give a Modality of your
 // own (ExtractorOptions::modality).
 SampleKind sample_kind(const Architecture& architecture);
 // model: where it lies, and beside it its tokeniser.
 std::shared_ptr<const Modality> modality_for(const Architecture& architecture, Preset preset,
                                              const TextOptions& text = {},
-                                             const std::filesystem::path& model = {});
+                                             const std::filesystem::path& model = {},
+                                             const SoundOptions& sound = {});
+
+// How to open a data set whose samples are looked at with such settings.
+DatasetOptions data_options(const InputSettings& settings);
 
 // What the samples of such settings are: pictures, texts, or of your own.
 SampleKind sample_kind(const InputSettings& settings);
 // How samples of such settings are decoded, and texts read.
 DecodeOptions decode_options(const InputSettings& settings);
 TextOptions text_options(const InputSettings& settings);
+SoundOptions sound_options(const InputSettings& settings);
 // Facts to be stated so that a model looks at samples as these settings say, wherever the files lie
 // now that told how: its name or a config.json beside it.
 StatedFacts stated_facts(const InputSettings& settings, const Architecture& architecture);

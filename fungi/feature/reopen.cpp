@@ -55,13 +55,16 @@ Settings settings_of(const ExtractionRecord& record) {
   return read_settings(record.manifest.spec, record.place);
 }
 
-// The picture files of a query. The same file may come twice: ids only name random draws here.
+// The files of a query: pictures or sounds. The same file may come twice: ids only name random draws here.
 class QueryFiles final : public Dataset {
  public:
-  QueryFiles(const std::vector<fs::path>& files, const KnowsId& known) : files_(files) {
+  QueryFiles(const std::vector<fs::path>& files, const KnowsId& known, const DatasetOptions& looks)
+      : files_(files) {
+    samples_ = looks.samples, seconds_ = looks.seconds;
     for (const fs::path& file : files) ids_.push_back(query_id(file, known)), labels_.push_back(-1);
   }
-  std::vector<uint8_t> read(size_t i) const override { return read_file_bytes(files_[i]); }
+  std::vector<uint8_t> read(size_t i) const override { return read_sample(files_[i]); }
+  fs::path file(size_t i) const override { return files_[i]; }
 
  private:
   const std::vector<fs::path>& files_;
@@ -133,6 +136,7 @@ ExtractorOptions extractor_options(const ExtractionRecord& record,
   o.seed = settings.seed;
   o.decode = decode_options(settings.input);
   o.text = text_options(settings.input);
+  o.sound = sound_options(settings.input);
   if (settings.gradient) {
     const ProjectionSettings& p = settings.gradient->projection;
     o.projection = p.kind, o.projection_rows = p.rows;
@@ -275,9 +279,9 @@ Matrix<float> Reopened::rows(const std::vector<fs::path>& files,
                              const std::vector<StoreBlock>& blocks, const KnowsId& known,
                              std::vector<StoreFailure>* failures) {
   std::vector<StoreFailure> found;
-  Matrix<float> out = rows(QueryFiles(files, known), blocks, &found);
+  Matrix<float> out = rows(QueryFiles(files, known, state_->extractor.data()), blocks, &found);
   for (StoreFailure& f : found) {
-    if (f.hint.empty()) f.hint = "give a whole picture of a format that this build reads";
+    if (f.hint.empty()) f.hint = "give a whole file of a format that this build reads";
     if (!failures) fail(f.reason, files[f.position].string(), f.hint);
     failures->push_back(std::move(f));
   }

@@ -79,7 +79,7 @@ class Reopened {
   const Backbone& backbone() const;
   Extractor& extractor();  // ready
 
-  // Features of picture files, as Store::read gives those of stored rows: blocks side by side, each
+  // Features of files of pictures or sounds, as Store::read gives those of stored rows: blocks side by side, each
   // of length 1. A picture that cannot be used is an Error naming it; with `failures` it is put
   // there, and its row is zero.
   Matrix<float> rows(const std::vector<std::filesystem::path>& files,

@@ -74,6 +74,53 @@ void read(JsonFields fields, TextSettings& text) {
   fields.require_all_read();
 }
 
+json to_json(const SoundFrontEnd& front_end) {
+  const auto& [kind, rate, window, hop, fft, mels, bins, low_hz, high_hz, frames, mean, std,
+               normalise, centre] = front_end;
+  return {{"kind", to_string(kind)}, {"rate", rate},       {"window", window},
+          {"hop", hop},              {"fft", fft},         {"mels", mels},
+          {"bins", bins},            {"low_hz", low_hz},   {"high_hz", high_hz},
+          {"frames", frames},        {"mean", mean},       {"std", std},
+          {"normalise", normalise},  {"centre", centre}};
+}
+
+void read(JsonFields fields, SoundFrontEnd& front_end) {
+  auto& [kind, rate, window, hop, fft, mels, bins, low_hz, high_hz, frames, mean, std, normalise,
+         centre] = front_end;
+  using enum SoundFrontEnd::Kind;
+  fields.read_word("kind", kind, {kaldi, whisper, mfcc},
+                   [](SoundFrontEnd::Kind value) { return to_string(value); });
+  for (const auto& [name, number] :
+       {std::pair("rate", &rate), std::pair("window", &window), std::pair("hop", &hop),
+        std::pair("fft", &fft), std::pair("mels", &mels), std::pair("bins", &bins),
+        std::pair("frames", &frames)})
+    fields.read(name, *number);
+  fields.read("low_hz", low_hz);
+  fields.read("high_hz", high_hz);
+  fields.read("mean", mean);
+  fields.read("std", std);
+  fields.read("normalise", normalise);
+  fields.read("centre", centre);
+  fields.require_all_read();
+}
+
+json to_json(const SoundSettings& sound) {
+  const auto& [front_end, resampler, window, allow_truncated] = sound;
+  return {{"front_end", to_json(front_end)},
+          {"resampler", resampler},
+          {"window", window},
+          {"allow_truncated", allow_truncated}};
+}
+
+void read(JsonFields fields, SoundSettings& sound) {
+  auto& [front_end, resampler, window, allow_truncated] = sound;
+  read(fields.inside("front_end"), front_end);
+  fields.read("resampler", resampler);
+  fields.read("window", window);
+  fields.read("allow_truncated", allow_truncated);
+  fields.require_all_read();
+}
+
 json to_json(const OwnSettings& own) { return json(own.facts); }
 
 void read(JsonFields fields, OwnSettings& own) {
@@ -82,6 +129,7 @@ void read(JsonFields fields, OwnSettings& own) {
 
 const char* key_of(const ImageSettings&) { return "image"; }
 const char* key_of(const TextSettings&) { return "text"; }
+const char* key_of(const SoundSettings&) { return "sound"; }
 const char* key_of(const OwnSettings&) { return "own"; }
 
 // What stands under the key of one alternative; false: another one does.
@@ -176,7 +224,8 @@ Settings read_fields(const StoreSpec& spec, const std::string& place) {
   if (!objectives.empty()) read(fields.inside("gradient"), gradient.emplace(), seed);
   JsonFields facts = fields.inside("stated");
   for (const std::string& name : facts.names()) facts.read(name, stated[name]);
-  if (!read_kind<OwnSettings>(fields, input) && !read_kind<TextSettings>(fields, input))
+  if (!read_kind<OwnSettings>(fields, input) && !read_kind<TextSettings>(fields, input) &&
+      !read_kind<SoundSettings>(fields, input))
     read(fields.inside(key_of(ImageSettings{})), input.emplace<ImageSettings>());
   fields.require_all_read();
   return settings;
@@ -249,6 +298,7 @@ Settings settings_of_blocks(Settings settings, const std::vector<std::string>& b
   // What happens to files that are cut off is no other treatment.
   if (auto* image = std::get_if<ImageSettings>(&settings.input))
     image->decode.allow_truncated = false;
+  if (auto* sound = std::get_if<SoundSettings>(&settings.input)) sound->allow_truncated = false;
   return settings;
 }
 

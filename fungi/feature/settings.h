@@ -35,6 +35,15 @@ struct TextSettings {
   bool operator==(const TextSettings&) const = default;
 };
 
+// What is done to sounds before the backbone sees them.
+struct SoundSettings {
+  SoundFrontEnd front_end;
+  std::string resampler;  // of those at another rate
+  double window = 0;      // seconds that are looked at; 0: as many as the model looks at
+  bool allow_truncated = false;
+  bool operator==(const SoundSettings&) const = default;
+};
+
 // Of a modality of the user's own: what it says of itself, its name among it.
 struct OwnSettings {
   std::map<std::string, std::string> facts;
@@ -42,7 +51,7 @@ struct OwnSettings {
 };
 
 // One alternative per kind of sample, each under a key of its own in the JSON.
-using InputSettings = std::variant<ImageSettings, TextSettings, OwnSettings>;
+using InputSettings = std::variant<ImageSettings, TextSettings, SoundSettings, OwnSettings>;
 
 struct ObjectiveSettings {
   std::string name;

@@ -34,6 +34,9 @@ Brand brand_of(std::span<const uint8_t> bytes);
 
 // Says what the file is instead of a picture that can be read.
 [[noreturn]] void fail_unread(std::span<const uint8_t> bytes, std::string_view name);
+// The same of a sound; `bytes` are its first ones, `why` what its library says.
+[[noreturn]] void fail_unread_sound(std::span<const uint8_t> bytes, std::string_view name,
+                                    std::string_view why);
 
 // An image of that size, zero-filled; Error when a side is zero or the limit is exceeded.
 Image allocate(uint64_t width, uint64_t height, std::string_view name, const DecodeOptions&);

@@ -17,6 +17,7 @@
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
 #include "fungi/input/dataset_parts.h"
+#include "fungi/input/sound.h"
 #include "fungi/input/text_file.h"
 
 namespace fungi {
@@ -48,7 +49,7 @@ DatasetKind kind_of_file(const fs::path& file) {
   const std::string ext = extension(file), name = file.filename().string();
   if (is_tar_extension(ext)) return DatasetKind::tar;
   if (name.find("idx3-ubyte") != std::string::npos) return DatasetKind::idx;
-  if (one_of(ext, {"csv", "tsv", "jsonl", "ndjson", "txt", "lst"})) return DatasetKind::list;
+  if (is_list_extension(ext)) return DatasetKind::list;
   if (ext == "bin") return DatasetKind::cifar;
   if (is_image_extension(ext)) return DatasetKind::flat;
   fail(fmt::format("expected a data set, found a file '{}' of unknown kind", name), file.string(),
@@ -78,6 +79,8 @@ DatasetKind kind_of_folder(const fs::path& folder) {
 std::string where_samples_are(const fs::path& folder, SampleKind samples) {
   if (samples == SampleKind::text)
     return "give a folder that holds .txt files, a .tsv, .csv or .jsonl file, or plain lines";
+  if (samples == SampleKind::sound)
+    return "give a folder that holds sounds (.wav, .flac, .ogg, .mp3, ...), or a list of them";
   std::error_code ignored;
   if (fs::is_directory(folder, ignored))
     for (const fs::directory_entry& inner : list_folder(folder))
@@ -138,6 +141,7 @@ void Dataset::require_present() const {
 Sample Dataset::decode(size_t i, std::span<const uint8_t> bytes,
                        const DecodeOptions& options) const {
   if (samples_ == SampleKind::text) return decode_text_file(bytes, id(i));
+  if (samples_ == SampleKind::sound) return decode_part(i, bytes, 0, seconds_, options);
   return decode_image(bytes, id(i), options);
 }
 
@@ -145,6 +149,21 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
   Sample sample = decode(i, read(i), options);
   image_of(sample);
   return std::get<Image>(std::move(sample));
+}
+
+fs::path Dataset::file(size_t) const { return {}; }
+
+std::vector<uint8_t> Dataset::read_sample(const fs::path& file) const {
+  constexpr uint64_t kReadAtOnce = uint64_t{16} << 20;  // what is longer is read where it is decoded
+  if (samples_ == SampleKind::sound && size_of_file(file).value_or(0) > kReadAtOnce) return {};
+  return read_file_bytes(file);
+}
+
+Sound Dataset::decode_part(size_t i, std::span<const uint8_t> bytes, double begin, double seconds,
+                           const DecodeOptions& options) const {
+  const SoundPart part{begin, seconds, options.allow_truncated};
+  const fs::path alone = bytes.empty() ? file(i) : fs::path();
+  return alone.empty() ? decode_sound(bytes, id(i), part) : read_sound(alone, part);
 }
 
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
@@ -167,7 +186,12 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   const bool of_texts = options.samples == SampleKind::text;
   if (!fs::exists(status) && !(of_texts && path == kStandardInput))
     fail("there is no such file or folder", path.string(), "check the path");
+  if (options.samples != SampleKind::sound && (options.window > 0 || options.hop > 0))
+    fail("only sounds are cut into windows", path.string(), "leave out `window` and `hop`");
+  if (of_texts && !options.fold.empty())
+    fail("lists of texts have no folds", path.string(), "leave out `fold`");
   if (of_texts) return open_texts(path, options);
+  if (options.samples == SampleKind::sound) return open_sounds(path, options);
   if (options.samples != SampleKind::image)
     fail(fmt::format("there is no reader of data sets of this kind yet: {}",
                      to_string(options.samples)),
@@ -176,6 +200,8 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   DatasetOptions chosen = options;
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);
+  if (!options.fold.empty() && chosen.kind != DatasetKind::list)
+    fail("only lists have folds", path.string(), "leave out `fold`");
   switch (chosen.kind) {
     case DatasetKind::list:
       return open_list(path, chosen);
@@ -209,10 +235,14 @@ bool is_image_extension(std::string_view ext) {
 }
 
 bool is_sample_extension(SampleKind samples, std::string_view ext) {
+  if (samples == SampleKind::sound)  // those that are not decoded, too: each says so
+    return one_of(ext, {"wav",  "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
+                        "au",   "snd",  "caf",  "w64", "rf64", "m4a", "aac", "wma", "weba"});
   return samples == SampleKind::text ? ext == "txt" : is_image_extension(ext);
 }
 
 SampleWords words_for(SampleKind samples) {
+  if (samples == SampleKind::sound) return SampleWords{"sounds", "sound(s)"};
   return samples == SampleKind::text ? SampleWords{"texts", "text(s)"}
                                      : SampleWords{"images", "picture(s)"};
 }
@@ -223,6 +253,10 @@ std::string sum_key(uint64_t sum) { return fmt::format("{:016x}", sum); }
 bool is_tar_extension(std::string_view ext) {
   return one_of(ext, {"tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.lz4", "tar.z", "tgz",
                       "tbz", "tbz2", "txz", "tzst"});
+}
+
+bool is_list_extension(std::string_view ext) {
+  return one_of(ext, {"csv", "tsv", "jsonl", "ndjson", "txt", "lst"});
 }
 
 bool is_hidden(const fs::path& file) { return file.filename().string().starts_with('.'); }
@@ -314,12 +348,13 @@ std::vector<std::string> number_labels(const std::vector<std::string>& texts,
 namespace {
 constexpr std::string_view kPathNames[] = {"path",     "file",      "filename", "file_name",
                                            "filepath", "file_path", "image",    "image_path",
-                                           "img",      "img_path"};
+                                           "img",      "img_path",  "audio",    "audio_path"};
 constexpr std::string_view kLabelNames[] = {"label", "class", "target", "category", "cls"};
 }  // namespace
 
 bool is_path_name(std::string_view name) { return std::ranges::count(kPathNames, name) > 0; }
 bool is_label_name(std::string_view name) { return std::ranges::count(kLabelNames, name) > 0; }
+bool is_fold_name(std::string_view name) { return name == "fold" || name == "split"; }
 
 std::string known_names() {
   return fmt::format("{} for the file, {} for the label", fmt::join(kPathNames, ", "),

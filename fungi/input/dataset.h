@@ -25,7 +25,11 @@
 
 namespace fungi {
 
-// Of texts: `classes` and `flat` are .txt files, or one; `list` is a table whose cells are the
+// Of sounds: the same kinds but cifar and idx, with files of sounds for images, and the layouts of
+// two data sets: ESC-50 (its folder with meta/esc50.csv and audio, or the list: labels are the
+// categories, folds are folds) and SpeechCommands (testing_list.txt and validation_list.txt beside
+// folders of classes decide which of them `split` has: train, validation or test). Of texts:
+// `classes` and `flat` are .txt files, or one; `list` is a table whose cells are the
 // texts, or plain lines; id = the line where a row begins, counted from 1; `tar` has <key>.txt.
 enum class DatasetKind {
   automatic,  // told by the path: see open_dataset
@@ -62,6 +66,15 @@ struct DatasetOptions {
   std::string text_column = {};
   std::string label_column = {};  // "none": no labels
   std::string id_column = {};     // empty or "none": the number of the line is the id
+
+  // Of lists of files: samples whose fold (a column) is this one, or with "!1" is another.
+  std::string fold = {};
+  // Of sounds: how much of each is decoded, in seconds from its beginning; 0: all of it
+  // (Extractor::data() tells what the model looks at).
+  double seconds = 0;
+  // Of sounds: each file is several samples of so many seconds, `hop` seconds apart (0: as long as
+  // the window), with ids "file@12.0". The last one reaches the end, and may be shorter.
+  double window = 0, hop = 0;
 };
 
 class Dataset {
@@ -91,7 +104,8 @@ class Dataset {
 
   // The stored bytes of a sample: an encoded image file, the raw record of CIFAR and IDX, a text.
   virtual std::vector<uint8_t> read(size_t i) const = 0;
-  // The sample that those bytes hold; unless overridden an image, or the text of a whole file.
+  // The sample that those bytes hold; unless overridden an image, the text of a whole file, or a
+  // sound. Of a long sound read() may give nothing: decode() then reads what it needs.
   // Throws Error, with the id as its place, when they hold none.
   virtual Sample decode(size_t i, std::span<const uint8_t> bytes,
                         const DecodeOptions& options = {}) const;
@@ -111,6 +125,14 @@ class Dataset {
 
  protected:
   Dataset() = default;
+  // The file that holds nothing but sample i; empty: there is none.
+  virtual std::filesystem::path file(size_t i) const;
+  // Of a file that is one sample: what read() gives.
+  std::vector<uint8_t> read_sample(const std::filesystem::path& file) const;
+  // The sound that the bytes hold, or where there are none file(i).
+  Sound decode_part(size_t i, std::span<const uint8_t> bytes, double begin, double seconds,
+                    const DecodeOptions& options) const;
+
   // Checks what every data set promises: at least one sample, a label (-1: none) for each, no id
   // twice. Called last by each opener.
   void finish(DatasetKind kind, const std::filesystem::path& place);
@@ -121,8 +143,10 @@ class Dataset {
   std::map<std::string, size_t> ignored_;
   std::vector<std::string> notes_;
   SampleKind samples_ = SampleKind::image;
+  double seconds_ = 0;  // DatasetOptions::seconds
 
  private:
+  friend class SoundWindows;
   [[noreturn]] const std::string& fail_range(size_t i) const;
   DatasetKind kind_ = DatasetKind::automatic;
   std::filesystem::path place_;
@@ -153,6 +177,9 @@ std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vecto
                                         std::vector<int> labels = {},
                                         std::vector<std::string> class_names = {});
 std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vector<Text> texts,
+                                        std::vector<int> labels = {},
+                                        std::vector<std::string> class_names = {});
+std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vector<Sound> sounds,
                                         std::vector<int> labels = {},
                                         std::vector<std::string> class_names = {});
 

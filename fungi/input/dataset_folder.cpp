@@ -71,7 +71,7 @@ class Walk {
 class FolderDataset final : public Dataset {
  public:
   FolderDataset(const fs::path& root, const DatasetOptions& options) : root_(root) {
-    samples_ = options.samples;
+    samples_ = options.samples, seconds_ = options.seconds;
     const std::string counted = words_for(samples_).counted;
     Walk walk(root, samples_);
     walk.start();
@@ -117,10 +117,11 @@ class FolderDataset final : public Dataset {
     finish(labelled ? DatasetKind::classes : DatasetKind::flat, root);
   }
 
-  std::vector<uint8_t> read(size_t i) const override { return read_file_bytes(root_ / id(i)); }
+  std::vector<uint8_t> read(size_t i) const override { return read_sample(root_ / id(i)); }
   std::optional<uint64_t> stored_bytes(size_t i) const override {
     return size_of_file(root_ / id(i));
   }
+  fs::path file(size_t i) const override { return root_ / id(i); }
 
  private:
   // Names of the classes in order. A folder without any image, e.g. a store that was written beside
@@ -156,14 +157,15 @@ class FolderDataset final : public Dataset {
 // One file is a data set of one sample.
 class SingleFile final : public Dataset {
  public:
-  SingleFile(const fs::path& file, SampleKind samples) : file_(file) {
-    samples_ = samples;
-    ids_ = {file.filename().string()};
+  SingleFile(const fs::path& path, const DatasetOptions& options) : file_(path) {
+    samples_ = options.samples, seconds_ = options.seconds;
+    ids_ = {path.filename().string()};
     labels_ = {-1};
-    finish(DatasetKind::flat, file);
+    finish(DatasetKind::flat, path);
   }
-  std::vector<uint8_t> read(size_t) const override { return read_file_bytes(file_); }
+  std::vector<uint8_t> read(size_t) const override { return read_sample(file_); }
   std::optional<uint64_t> stored_bytes(size_t) const override { return size_of_file(file_); }
+  fs::path file(size_t) const override { return file_; }
 
  private:
   fs::path file_;
@@ -182,7 +184,7 @@ std::unique_ptr<Dataset> open_folder(const fs::path& path, const DatasetOptions&
   if (!fs::is_directory(path)) {
     refuse_split(path, options.split);
     if (options.kind == DatasetKind::flat)
-      return std::make_unique<SingleFile>(path, options.samples);
+      return std::make_unique<SingleFile>(path, options);
     fail("expected a folder with one folder per class, found a file", path.string());
   }
   const fs::path root = options.split.empty() ? path : path / options.split;

@@ -5,6 +5,7 @@
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
 #include "fungi/input/dataset_parts.h"
+#include "fungi/input/sound.h"
 
 namespace fungi {
 namespace {
@@ -15,12 +16,22 @@ std::string key_of(const Image& image) {
   const std::string_view pixels(reinterpret_cast<const char*>(image.rgb.data()), image.rgb.size());
   return fmt::format("{}x{}-{:016x}", image.width, image.height, fnv1a64(pixels));
 }
+std::string key_of(const Sound& sound) {
+  const std::string_view samples(reinterpret_cast<const char*>(sound.samples.data()),
+                                 sound.samples.size() * sizeof(float));
+  return fmt::format("{}-{:016x}", sound.rate, fnv1a64(samples));
+}
 std::string key_of(const Text& text) { return dataset::text_key(text.utf8); }
 
 std::vector<uint8_t> bytes_to_decode(const Image&) { return {}; }  // there are none
+std::vector<uint8_t> bytes_to_decode(const Sound&) { return {}; }
 std::vector<uint8_t> bytes_to_decode(const Text& text) {
   return {text.utf8.begin(), text.utf8.end()};
 }
+
+SampleKind kind_of(const Image*) { return SampleKind::image; }
+SampleKind kind_of(const Text*) { return SampleKind::text; }
+SampleKind kind_of(const Sound*) { return SampleKind::sound; }
 
 template <class Held>
 class MemoryDataset final : public Dataset {
@@ -29,8 +40,10 @@ class MemoryDataset final : public Dataset {
                 std::vector<std::string> class_names)
       : held_(std::move(held)) {
     ids_ = std::move(ids), labels_ = std::move(labels), class_names_ = std::move(class_names);
-    samples_ = std::is_same_v<Held, Image> ? SampleKind::image : SampleKind::text;
-    const char* const what = samples_ == SampleKind::image ? "pictures" : "texts";
+    samples_ = kind_of(held_.data());
+    const char* const what = samples_ == SampleKind::image  ? "pictures"
+                             : samples_ == SampleKind::text ? "texts"
+                                                            : "sounds";
     if (held_.empty())
       fail(fmt::format("expected {}, found none", what), kPlace, "give at least one");
     if (labels_.empty()) labels_.assign(ids_.size(), -1);
@@ -74,6 +87,13 @@ std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vecto
                                         std::vector<std::string> class_names) {
   return std::make_unique<MemoryDataset<Text>>(std::move(ids), std::move(texts), std::move(labels),
                                                std::move(class_names));
+}
+
+std::unique_ptr<Dataset> memory_dataset(std::vector<std::string> ids, std::vector<Sound> sounds,
+                                        std::vector<int> labels,
+                                        std::vector<std::string> class_names) {
+  return std::make_unique<MemoryDataset<Sound>>(std::move(ids), std::move(sounds),
+                                                std::move(labels), std::move(class_names));
 }
 
 }  // namespace fungi

@@ -17,8 +17,11 @@
 namespace fungi::dataset {
 
 std::unique_ptr<Dataset> open_folder(const std::filesystem::path&, const DatasetOptions&);
-std::unique_ptr<Dataset> open_list(const std::filesystem::path&, const DatasetOptions&);
+// `folder`: where the files are; empty: beside the list.
+std::unique_ptr<Dataset> open_list(const std::filesystem::path&, const DatasetOptions&,
+                                   const std::filesystem::path& folder = {});
 std::unique_ptr<Dataset> open_texts(const std::filesystem::path&, const DatasetOptions&);
+std::unique_ptr<Dataset> open_sounds(const std::filesystem::path&, const DatasetOptions&);
 std::unique_ptr<Dataset> open_tar(const std::filesystem::path&, const DatasetOptions&);
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path&, const DatasetOptions&);
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path&, const DatasetOptions&);
@@ -36,6 +39,7 @@ SampleWords words_for(SampleKind samples);
 std::string text_key(std::string_view text);
 std::string sum_key(uint64_t sum);
 bool is_tar_extension(std::string_view extension);
+bool is_list_extension(std::string_view extension);
 bool is_hidden(const std::filesystem::path& file);
 
 // Entries of a folder, hidden ones left out, sorted by name (bytes). Hidden names of samples are
@@ -75,6 +79,7 @@ inline std::vector<std::string> number_labels(const std::vector<std::string>& te
 // Lower-case column and key names that mean the file or the label.
 bool is_path_name(std::string_view name);
 bool is_label_name(std::string_view name);
+bool is_fold_name(std::string_view name);
 std::string known_names();  // all of them, for messages
 
 }  // namespace fungi::dataset

@@ -43,7 +43,7 @@ class TarDataset final : public Dataset {
  public:
   TarDataset(const std::vector<fs::path>& files, const fs::path& place,
              const DatasetOptions& options) {
-    samples_ = options.samples;
+    samples_ = options.samples, seconds_ = options.seconds;
     std::vector<std::string> texts;
     for (const fs::path& file : files) index(file, texts);
     require_unique_ids();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "fungi/base/utf8.h"
+#include "fungi/input/sound.h"
 
 namespace fungi {
 
@@ -33,6 +34,7 @@ void check(const Text& text, const std::string& place) {
 void check(const Sample& sample) {
   if (const auto* image = std::get_if<Image>(&sample)) check(*image);
   if (const auto* text = std::get_if<Text>(&sample)) check(*text);
+  if (const auto* sound = std::get_if<Sound>(&sample)) check(*sound);
 }
 
 namespace {
@@ -49,5 +51,6 @@ const Kind& get(const Sample& sample, const char* wanted) {
 
 const Image& image_of(const Sample& sample) { return get<Image>(sample, "an image"); }
 const Text& text_of(const Sample& sample) { return get<Text>(sample, "a text"); }
+const Sound& sound_of(const Sample& sample) { return get<Sound>(sample, "a sound"); }
 
 }  // namespace fungi

@@ -33,12 +33,13 @@ size_t bytes_of(const Sample& sample);
 
 // Throws Error where there is a NUL, or what is no UTF-8.
 void check(const Text& text, const std::string& place = "text");
-// Throws Error where an image is none (image.h), or a text: for samples that no decoder of ours
-// made.
+// Throws Error where an image is none (image.h), a text, or a sound (sound.h): for samples that no
+// decoder of ours made.
 void check(const Sample& sample);
 
 // The sample as its kind. Error where it is another.
 const Image& image_of(const Sample& sample);
 const Text& text_of(const Sample& sample);
+const Sound& sound_of(const Sample& sample);
 
 }  // namespace fungi

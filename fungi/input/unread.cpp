@@ -9,6 +9,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/codec.h"
+#include "fungi/input/sound.h"
 
 namespace fungi::codec {
 namespace {
@@ -51,7 +52,18 @@ constexpr Magic kMagics[] = {{"\0\0\0\x0cJXL "sv, 0, "JPEG XL"},
                              {"\x1f\x8b", 0, "gzip data"},
                              {"\x89HDF", 0, "HDF5"},
                              {"\x93NUMPY", 0, "a numpy array"},
+                             {"ftypM4A", 4, "AAC in MP4 (M4A)"},
                              {"ftyp", 4, "a video (MP4 or its kin)"},
+                             {"WAVE", 8, "a WAV sound"},
+                             {"fLaC", 0, "a FLAC sound"},
+                             {"OggS", 0, "an OGG stream"},
+                             {"ID3", 0, "an MP3 sound"},
+                             {"\x30\x26\xb2\x75", 0, "Windows media (WMA)"},
+                             {"\x1a\x45\xdf\xa3", 0, "Matroska or WebM"},
+                             {"\xff\xd8\xff", 0, "a JPEG picture"},
+                             {"\x89PNG", 0, "a PNG picture"},
+                             {"GIF8", 0, "a GIF picture"},
+                             {"WEBP", 8, "a WebP picture"},
                              {"<svg", 0, "SVG"},
                              {"<?xml", 0, "XML"},
                              {"<!DOCTYPE", 0, "an HTML page"},
@@ -77,6 +89,7 @@ std::string describe(Bytes bytes, std::string_view name) {
                                    std::min<size_t>(bytes.size(), 1000));
       return magic.bytes == "<?xml" && start.find("<svg") != start.npos ? "SVG" : magic.format;
     }
+  if (bytes.empty()) return "an empty file";
   return fmt::format("unknown data beginning with {:02x}",
                      fmt::join(bytes.first(std::min<size_t>(bytes.size(), 8)), " "));
 }
@@ -104,10 +117,28 @@ Brand brand_of(Bytes bytes) {
   return Brand::none;
 }
 
-void fail_unread(Bytes bytes, std::string_view name) {
+namespace {
+
+void refuse_pointer(const char* expected, Bytes bytes, std::string_view name) {
   if (starts_with(bytes, "version https://git-lfs"))
-    fail("expected an image, found a Git LFS pointer, not the file itself", std::string(name),
+    fail(fmt::format("expected {}, found a Git LFS pointer, not the file itself", expected),
+         std::string(name),
          "run 'git lfs pull' in its repository, then repeat with `retry_failed`");
+}
+
+}  // namespace
+
+void fail_unread_sound(Bytes bytes, std::string_view name, std::string_view why) {
+  refuse_pointer("a sound", bytes, name);
+  std::string found = describe(bytes, name);
+  if (!why.empty()) found += fmt::format(" ({})", why.substr(0, why.find_last_not_of(" .\n") + 1));
+  fail(fmt::format("expected a sound, found {}", found), std::string(name),
+       fmt::format("this build reads {}; convert the file to one of them",
+                   fmt::join(sound_formats(), ", ")));
+}
+
+void fail_unread(Bytes bytes, std::string_view name) {
+  refuse_pointer("an image", bytes, name);
   fail(fmt::format("expected an image, found {}", describe(bytes, name)), std::string(name),
        fmt::format("this build reads {}; convert the file to one of them",
                    fmt::join(image_formats(), ", ")));

@@ -88,13 +88,13 @@ std::unique_ptr<Objective> make_objective(std::string_view specification,
 
 std::unique_ptr<Objective> make_objective_of_any_kind(std::string_view specification,
                                                       ObjectiveContext context) {
-  context.kind = SampleKind::text;
-  try {
-    return make_objective(specification, context);
-  } catch (const Error&) {  // what images would say of it is said
-    context.kind = SampleKind::image;
-    return make_objective(specification, context);
-  }
+  for (const SampleKind kind : {SampleKind::text, SampleKind::sound}) try {
+      context.kind = kind;
+      return make_objective(specification, context);
+    } catch (const Error&) {  // what images would say of it is said
+    }
+  context.kind = SampleKind::image;
+  return make_objective(specification, context);
 }
 
 std::vector<std::string> split_objectives(std::string_view text) {

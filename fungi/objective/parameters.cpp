@@ -68,6 +68,13 @@ struct PlanVisitor {
     visitor.fraction("hidden", words.share);
     visitor.one_of("rule", words.rule, {"mixed", "mask_only"});
   }
+  void operator()(SoundShifts& sounds) const {
+    visitor.count("views", sounds.global_views, 1);
+    visitor.count("local_views", sounds.local_views, 0);
+    visitor.fraction("noise", sounds.noise);
+    visitor.count("shift", sounds.shift, 0);
+    visitor.one_of("rule", sounds.rule, {"experiments", "symmetric"});
+  }
 };
 
 }  // namespace

@@ -54,6 +54,10 @@ DinoParameters dino_parameters(Preset preset, SampleKind kind) {
     parameters.views = WordDeletions{.global_views = 2, .local_views = 10};
     return parameters;
   }
+  if (kind == SampleKind::sound) {
+    parameters.views = SoundShifts{.global_views = 2, .local_views = 10};
+    return parameters;
+  }
   if (kind != SampleKind::image) fail_views("dino", kind);
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
   if (preset != Preset::native)
@@ -68,6 +72,15 @@ SimclrParameters simclr_parameters(Preset preset, SampleKind kind) {
     parameters.negative_views = 2;
     parameters.views = WordDeletions{};
     // DEVIATION: the experiments on texts forget the temperature inside the log-sum-exp, too.
+    if (preset != Preset::native) parameters.denominator_temperature = 1;
+    return parameters;
+  }
+  if (kind == SampleKind::sound) {  // SPEC 5.7
+    parameters.width = 768;
+    parameters.negatives = 64;
+    parameters.negative_views = 2;
+    parameters.views = SoundShifts{};
+    // DEVIATION: the experiments on sounds forget the temperature inside the log-sum-exp, too.
     if (preset != Preset::native) parameters.denominator_temperature = 1;
     return parameters;
   }
@@ -89,6 +102,10 @@ DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind) {
   DeepClusterParameters parameters;
   if (kind == SampleKind::text) {
     parameters.views = WordDeletions{.global_views = 2, .local_views = 6};
+    return parameters;
+  }
+  if (kind == SampleKind::sound) {
+    parameters.views = SoundShifts{.global_views = 2, .local_views = 6};
     return parameters;
   }
   if (kind != SampleKind::image) fail_views("deepcluster", kind);

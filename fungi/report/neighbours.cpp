@@ -26,7 +26,7 @@ DecodeOptions decode_options(const Store& store) {  // a picture is shown as it 
 // The neighbours of a query by one kind of features: pictures in a row, or texts in a list, with
 // the words marked that the query (`words` are its own) lacks.
 std::string strip(const Evaluation& e, const Result& r, const char* name, size_t query,
-                  const Album& album, const std::unordered_set<std::string>& words, size_t shown) {
+                  Album& album, const std::unordered_set<std::string>& words, size_t shown) {
   constexpr size_t kSide = 76;  // twice the size on screen, for sharp ones
   const int64_t target = e.test.labels[query], predicted = r.score.votes.predicted[query];
   std::string out =
@@ -104,12 +104,14 @@ std::string neighbour_cards(const Evaluation& e, const Store& train, const Datas
                             const Dataset& test_pictures, const ReportOptions& o) {
   constexpr size_t kSide = 176;
   const DecodeOptions decode = decode_options(train);
-  const Album train_album(train_pictures, decode), test_album(test_pictures, decode);
-  std::string out = fmt::format(
+  Clips clips;
+  Album train_album(train_pictures, decode, clips), test_album(test_pictures, decode, clips);
+  const std::string head = fmt::format(
       "<p class=note>✓ and green: a neighbour of the query's class; ✕ and red: of another. Nearest "
       "first; beside the name, what the neighbours vote for. {}Half of the queries are gained by "
       "the gradients and half are lost, as far as there are any.</p><p class=filter>",
       train_album.texts() ? "Words are marked that the query does not have. " : "");
+  std::string out;
   for (const char* show : {"all", "gained", "lost"})
     out += fmt::format("<button type=button data-show={0} aria-pressed={1}>{0}</button> ", show,
                        std::string_view(show) == "all" ? "true" : "false");
@@ -128,7 +130,7 @@ std::string neighbour_cards(const Evaluation& e, const Store& train, const Datas
            strip(e, e.full(), "with gradients", q.row, train_album, words, o.shown_neighbours);
     out += "</div></div>";
   }
-  return out + "</div>";
+  return clips.note() + head + out + "</div>" + clips.html();
 }
 
 }  // namespace fungi::report

@@ -50,6 +50,7 @@ svg{display:block;max-width:100%}svg text{font:14px system-ui,sans-serif;fill:va
 .dots{width:100%;border:1px solid var(--line);border-radius:8px}.dots path{fill:none;stroke:hsl(var(--h) 72% var(--dot));stroke-width:17;stroke-linecap:round;stroke-opacity:.8}
 .dots path:nth-child(even){stroke-linecap:square;stroke-width:14}.dots .dim{stroke:var(--line);stroke-opacity:.5}
 button{font:inherit;font-size:.85rem;color:inherit;background:none;border:1px solid var(--line);border-radius:1rem;padding:.1rem .7rem;margin:.1rem 0;cursor:pointer}
+.play{display:block;width:100%;padding:0;margin:0;border:0;border-radius:0;line-height:0}
 button[aria-pressed=true]{border-color:var(--ink);background:var(--panel)}button:focus-visible{outline:2px solid var(--accent)}
 .legend button::before{content:"";display:inline-block;width:.7em;height:.7em;margin-right:.45em;border-radius:50%;background:hsl(var(--h) 72% var(--dot))}.legend button:nth-child(even)::before{border-radius:1px}
 html:not([data-ready]) .filter{display:none}
@@ -74,6 +75,13 @@ constexpr const char* kScript = R"js(
     press(filters, button);
     all(".card").forEach((card) => { card.hidden = button.dataset.show !== "all" && button.dataset.show !== card.dataset.kind; });
   }));
+  let heard = null;
+  all("[data-play]").forEach((button) => button.addEventListener("click", () => {
+    const clip = document.getElementById(button.dataset.play), again = heard !== clip || clip.paused;
+    if (heard) heard.pause();
+    heard = clip;
+    if (again) { clip.currentTime = 0; clip.play(); }
+  }));
   document.documentElement.dataset.ready = "yes";
 }
 )js";
@@ -86,6 +94,7 @@ std::string page(std::string_view title, std::string_view body) {
   return fmt::format(
       "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
       "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; img-src data:; "
+      "media-src data:; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">"
       "<meta name=viewport content=\"width=device-width,initial-scale=1\"><link rel=icon "
       "href=\"data:,\"><title>{}</title><style>{}</style></head>\n"

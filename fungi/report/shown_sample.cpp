@@ -8,6 +8,7 @@
 #include <new>
 
 #include "fungi/base/error.h"
+#include "fungi/input/shown.h"
 #include "fungi/report/html.h"
 #include "fungi/report/thumbnail.h"
 
@@ -86,20 +87,53 @@ std::string set_off(std::string_view text, const std::unordered_set<std::string>
   return shown.size() < text.size() ? out + " …" : out;
 }
 
-Album::Album(const Dataset& data, DecodeOptions decode) : data_(data), decode_(decode) {
+std::string Clips::add(const Sample& sample) {
+  const std::vector<uint8_t> clip = clip_of(sample, kLongest);
+  if (clip.empty()) return "";
+  if (bytes_ + clip.size() > kMost) return ++left_out_, "";
+  bytes_ += clip.size();
+  const std::string name = fmt::format("clip{}", count_++);
+  html_ += fmt::format("<audio id={} preload=none src=\"data:audio/wav;base64,{}\"></audio>", name,
+                       html::base64(clip));
+  return name;
+}
+
+std::string Clips::note() const {
+  if (count_ + left_out_ == 0) return "";
+  return fmt::format(
+      "<p class=note>Pictures are spectrograms: time to the right, pitch upwards. Press one to "
+      "hear "
+      "its first {} seconds at most{}.</p>",
+      kLongest / kSecond,
+      left_out_
+          ? fmt::format("; {} are silent, since the page carries no more than {} MB of sounds",
+                        left_out_, kMost >> 20)
+          : "");
+}
+
+Album::Album(const Dataset& data, DecodeOptions decode, Clips& clips)
+    : data_(data), decode_(decode), clips_(clips) {
   for (size_t i = 0; i < data.size(); ++i) place_[data.id(i)] = i;
 }
 
-std::string Album::image(const std::string& id, size_t side, const std::string& alt) const {
-  std::string picture;
+std::string Album::image(const std::string& id, size_t side, const std::string& alt) {
+  std::string picture, clip;
   try {
-    if (const auto place = place_.find(id); place != place_.end())
-      picture = html::base64(thumbnail(data_.image(place->second, decode_), side));
+    if (const auto place = place_.find(id); place != place_.end()) {
+      const Sample sample = data_.decode(place->second, data_.read(place->second), decode_);
+      picture = html::base64(thumbnail(picture_of(sample, side), side));
+      clip = heard_.contains(id) ? heard_[id] : heard_[id] = clips_.add(sample);
+    }
   } catch (const Error&) {
   } catch (const std::bad_alloc&) {  // too large for the memory
   }
-  return fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
-                     html::escape(alt), picture);
+  const std::string shown =
+      fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
+                  html::escape(alt), picture);
+  if (clip.empty()) return shown;
+  return fmt::format(
+      "<button type=button class=play data-play={} aria-label=\"play {}\">{}</button>", clip,
+      html::escape(alt), shown);
 }
 
 std::string Album::text(const std::string& id) const {

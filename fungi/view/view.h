@@ -38,6 +38,8 @@ class ViewMaker {
   virtual std::span<const int32_t> hidden_words([[maybe_unused]] size_t view) const { return {}; }
   // Whether the open sample is longer than what the model can look at.
   virtual bool cut() const { return false; }
+  // Whether it had to be brought to the rate that the model wants.
+  virtual bool resampled() const { return false; }
 };
 
 // How many views of an image the plan gives at that input size. Throws Error when the plan is none

@@ -108,6 +108,7 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
   for (const std::string& name : objective_names(SampleKind::image))
     expect(name, SampleKind::image);
   for (const char* name : {"dino", "simclr", "deepcluster", "mlm"}) expect(name, SampleKind::text);
+  for (const char* name : {"dino", "simclr", "deepcluster"}) expect(name, SampleKind::sound);
   std::ifstream document(FUNGI_GOLDEN_DIR "/../../docs/cli.md");
   for (std::string line; std::getline(document, line);)
     for (const std::string& name : objective_names())

@@ -46,11 +46,11 @@ void link_pictures(const std::string& split, size_t classes, size_t each, const 
 
 TEST(Reproduce, ListsTables) {
   const json list = reproduce("");
-  EXPECT_EQ(list.size(), 11u);
+  EXPECT_EQ(list.size(), 12u);
   std::set<std::string> names;
   for (const json& t : list) names.insert(t["table"].get<std::string>());
-  EXPECT_TRUE(names.count("knn") && names.count("linear") && names.count("clusters") &&
-              names.count("retrieval"));
+  for (const char* name : {"knn", "linear", "clusters", "retrieval", "audio"})
+    EXPECT_TRUE(names.count(name)) << name;
   const auto unknown = run_fungi("reproduce knnn");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("knn-augreg"), std::string::npos) << unknown.err;
@@ -210,7 +210,7 @@ TEST(Reproduce, AdvisesNothingThatItCannotDo) {
   const json few = reproduce(use, 3);
   for (const char* setting : {"full", "5-shot"})
     expect_fitting(reason_for(few, fmt::format("deit-b16 on cars, {} embedding", setting)),
-                   "it takes more pictures");
+                   "it takes more samples");
   const std::string stores = work + "/deit-b16/cars/kl-dino-simclr", pair = "deit-b16 on cars";
   expect_fitting(reason_for(reproduce(use + " --preset native", 3), pair),
                  "delete " + stores + ", or choose another --work");

@@ -260,7 +260,7 @@ TEST_F(Search, ClearRefusals) {
   const std::string image = " --image " + files_in(folder_ / "pictures/test/bag")[0].string();
   for (const std::string target : {"store", "index"}) {
     const std::string command = "search " + at(target);
-    expect_refusal(command, "--image, --text or --row", 2);
+    expect_refusal(command, "--image, --audio, --text or --row", 2);
     expect_refusal(command + " --row bag/nobody.png", "bag/nobody.png");
     expect_refusal(command + " --image " + at("nobody.png"), "nobody.png");
     expect_refusal(command + " --image " + kModelFile, "model.safetensors");

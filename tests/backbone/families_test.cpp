@@ -63,7 +63,7 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
           for (size_t x = 0; x < cols; ++x)
             full[y * cols + x] += double(g.b(r, y)) * (x < g.a.cols() ? g.a(r, x) : 1.0f);
       const double* truth = expected.values.data() + i * rows * cols;
-      if (a.family == "eva02-clip" && options.layer.ends_with("qkv"))
+      if ((a.family == "eva02-clip" || a.family == "whisper") && options.layer.ends_with("qkv"))
         for (size_t y = rows / 3; y < 2 * rows / 3; ++y)
           full[y * cols + cols - 1] = 0;  // the file has no such parameter
       EXPECT_LT(golden::relative_error(full.data(), truth, full.size()), 1e-4)
@@ -97,7 +97,7 @@ TEST_P(Families, AllTokens) {
             2e-5);
 }
 
-TEST(GoldenFamilies, NoneIsLost) { EXPECT_GE(golden::backbones().size(), 65u); }
+TEST(GoldenFamilies, NoneIsLost) { EXPECT_GE(golden::backbones().size(), 72u); }
 
 INSTANTIATE_TEST_SUITE_P(, Families,
                          testing::Combine(testing::ValuesIn(golden::backbones()),

@@ -25,6 +25,7 @@ struct Golden {
       : folder(fs::path(FUNGI_GOLDEN_DIR) / "backbone" / name) {
     const auto all = nlohmann::json::parse(std::ifstream(folder / "facts.json"));
     facts["heads"] = std::to_string(all.at("heads").get<int>());
+    if (all.contains("stated_size")) facts["size"] = all.at("stated_size").get<std::string>();
     if (all.at("activation") == "quick_gelu" || name.starts_with("open"))
       facts["activation"] = all.at("activation").get<std::string>();
   }

@@ -41,6 +41,10 @@ TinyCheckpoint fixture(const std::string& what) {
   if (what == "hf_ast") return test::tiny_vit(1, true, 16);
   if (what == "bert") return test::tiny_bert("bert.");
   if (what == "t5") return test::tiny_t5();
+  if (what == "whisper" || what == "kwt") {
+    const auto folder = std::filesystem::path(FUNGI_GOLDEN_DIR) / "backbone" / what;
+    return test::shaped_like(folder / "model.safetensors");
+  }
   return timm_with(what);
 }
 
@@ -92,7 +96,7 @@ TEST_P(MutatedNames, AreReadOrRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Families, MutatedNames,
                          testing::Values("timm", "ssast", "deit3", "dinov2", "clip", "hf_vit",
-                                         "hf_ast", "bert", "t5"));
+                                         "hf_ast", "bert", "t5", "whisper", "kwt"));
 
 }  // namespace
 }  // namespace fungi

@@ -60,5 +60,49 @@ TEST(Positions, EveryResizeKeepsAConstant) {
     }
 }
 
+// SSAST's table of 8x64 for 12 rows of bins and fewer columns (SPEC 4.3), as torch's interpolate
+// has it after the authors' cut.
+TEST(Positions, SsastsTableIsCutToItsCentreAndStretched) {
+  Matrix<float> table(8 * 64, 1);
+  for (size_t i = 0; i < table.rows(); ++i) table(i, 0) = float(std::sin(0.37 * double(i)));
+  struct Case {
+    size_t columns;
+    double corners[5][3], sum;
+  };
+  const Case cases[] = {{50,
+                         {{0.52404422, 0.18059623, 0.95544016},
+                          {0.71576488, 0.58928919, 0.68055171},
+                          {-0.80392957, -0.86871415, -0.38741469},
+                          {-0.09735266, -0.40298593, 0.49580303},
+                          {-0.96247971, -0.79922342, -0.90271086}},
+                         -0.27512018},
+                        {12,
+                         {{-0.19398426, -0.53560317, 0.90167600},
+                          {0.37867236, 0.11995175, 0.28923616},
+                          {-0.81386596, -0.64877480, 0.24400133},
+                          {-0.65795904, -0.81863999, 0.84854925},
+                          {-0.52199113, -0.17823122, -0.37019199}},
+                         -1.26027510}};
+  for (const Case& c : cases) {
+    const Matrix<float> out =
+        resize_positions(table, 8, 64, 12, c.columns, PositionResize::cut_bilinear);
+    const size_t rows[] = {0, 1, 5, 6, 11}, columns[] = {0, 1, c.columns - 1};
+    double sum = 0;
+    for (size_t i = 0; i < out.rows(); ++i) sum += double(out(i, 0));
+    EXPECT_NEAR(sum, c.sum, 1e-3);
+    for (size_t i = 0; i < 5; ++i)
+      for (size_t j = 0; j < 3; ++j)
+        EXPECT_NEAR(out(rows[i] * c.columns + columns[j], 0), c.corners[i][j], 1e-5)
+            << rows[i] << " " << columns[j];
+  }
+}
+
+TEST(Positions, AShorterWhisperHasTheFirstOfThem) {
+  Matrix<float> table(5, 2);
+  for (size_t i = 0; i < 10; ++i) table.data()[i] = float(i);
+  const Matrix<float> out = resize_positions(table, 1, 5, 1, 3, PositionResize::cut);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(out.data()[i], float(i));
+}
+
 }  // namespace
 }  // namespace fungi

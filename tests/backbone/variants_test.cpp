@@ -350,15 +350,6 @@ TEST(Variants, AnEmptyTensorIsNoWidth) {
   EXPECT_THROW(Backbone::open(c.write(folder), {}, pool), Error);
 }
 
-TEST(Variants, OnlyAPreTrainedFileIsSsast) {
-  TinyCheckpoint ast = tiny_timm(146, 16, "module.v.");  // AST's 12 x 12 look like SSAST's 8 x 18
-  ast.shapes["module.v.patch_embed.proj.weight"] = {kWidth, 1, 16, 16};
-  ast.shapes["module.v.dist_token"] = {1, 1, kWidth};
-  EXPECT_TRUE(says(ast.refusal(), "p_input_tdim")) << ast.refusal();
-  ast.shapes["module.p_input_tdim"] = {1};
-  EXPECT_EQ(ast.refusal(), "");
-}
-
 TEST(Variants, StatedFactsAreUnderstoodOrRefused) {
   for (const auto& [key, value] : {std::pair{"family", "deit3"},
                                    {"norm_epsilon", "1e-6xyz"},

@@ -29,6 +29,18 @@ TEST(InputBuffer, KeepsPicturesWhileItGrows) {
   }
 }
 
+TEST(InputBuffer, KeepsHowManyFramesHoldSound) {
+  InputBuffer buffer;
+  buffer.add_pixels(6, 2);
+  buffer.clear();
+  buffer.add_pixels(6);
+  buffer.add_pixels(6, 3);
+  const Inputs inputs = buffer.inputs();
+  ASSERT_EQ(inputs.frames.size(), 2u);
+  EXPECT_EQ(inputs.frames[0], 0u);  // all of them
+  EXPECT_EQ(inputs.frames[1], 3u);
+}
+
 TEST(InputBuffer, KeepsTextsOfAnyLength) {
   InputBuffer buffer;
   for (int32_t length : {3, 0, 2}) {

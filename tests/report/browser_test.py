@@ -4,6 +4,7 @@
 browser notices, must fail the same check. Exit status 77: there is no browser (CTest counts it as skipped).
 
     browser_test.py FUNGI SOURCE_FOLDER"""
+import math
 import os
 import pathlib
 import re
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import wave
 
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
@@ -45,6 +47,40 @@ def make_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.
     return place / "page.html"
 
 
+def make_sound_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.Path | None:
+    """A page with clips that can be heard; none where the program was built without sounds."""
+    for name, hertz in (("low", 200), ("high", 3000)):
+        (place / "clips" / name).mkdir(parents=True)
+        for i in range(6):
+            with wave.open(str(place / "clips" / name / f"{i}.wav"), "wb") as clip:
+                clip.setnchannels(1), clip.setsampwidth(2), clip.setframerate(16000)
+                clip.writeframes(b"".join(int(9000 * math.sin(n * n * 1e-7 * i + n * hertz * 6.2832 / 16000)).to_bytes(2, "little", signed=True)
+                                          for n in range(4000)))
+    extract = [fungi, "extract", place / "clips", "-q", "-m", source / "tests/golden/backbone/hf_ast", "--objectives", "kl:width=16"]
+    result = subprocess.run([*extract, "-o", place / "heard"], capture_output=True, text=True)
+    if "was built without" in result.stderr:
+        return None
+    if result.returncode:
+        raise RuntimeError(result.stderr)
+    for command in ([*extract, "-o", place / "heard_test", "--like", place / "heard"],
+                    [fungi, "report", place / "heard", place / "heard_test", "-k", "3", "-o", place / "sounds.html",
+                     "--train-pictures", place / "clips", "--test-pictures", place / "clips"]):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return place / "sounds.html"
+
+
+# Every clip must be one that the browser can play.
+LISTEN = """<script>addEventListener("load", () => {
+  const clips = [...document.querySelectorAll("audio")], buttons = document.querySelectorAll("[data-play]");
+  if (!clips.length || !buttons.length) console.error("no clips");
+  for (const button of buttons) if (!document.getElementById(button.dataset.play)) console.error("a button without its clip");
+  for (const clip of clips) {
+    clip.addEventListener("error", () => console.error("broken clip: " + clip.id));
+    clip.preload = "auto", clip.load();
+  }
+});</script></body>"""
+
+
 def main() -> int:
     browser = os.environ.get("FUNGI_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
@@ -66,6 +102,13 @@ def main() -> int:
                 continue
             if not problems(browser, page, text.replace(old, new, 1)):
                 wrong.append(f"{name} went unnoticed")
+        sounds = make_sound_page(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(folder))
+        if sounds:
+            text = sounds.read_text().replace("</body>", LISTEN)
+            wrong += [f"the page of sounds: {problem}" for problem in problems(browser, sounds, text)]
+            broken = text.replace("data:audio/wav;base64,UklGR", "data:audio/wav;base64,AAAAA", 1)
+            if broken == text or not problems(browser, sounds, broken):
+                wrong.append("a broken clip went unnoticed")
     print("\n".join(wrong) or "the page is right, and damaged pages are noticed")
     return 1 if wrong else 0
 

@@ -16,7 +16,8 @@ struct Family {
   nlohmann::json facts;
   Array input;
   std::vector<float> pixels, token_seed;
-  std::vector<uint8_t> hidden;  // patches, [samples, patches]
+  std::vector<uint8_t> hidden;   // patches, [samples, patches]
+  std::vector<uint32_t> frames;  // that hold sound
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<uint8_t>> masks;
   std::vector<Inputs::Text> texts;
@@ -30,6 +31,10 @@ struct Family {
       if (std::filesystem::exists(folder / "masked.npy")) {
         const Array masked = array("masked");
         hidden.assign(masked.values.begin(), masked.values.end());
+      }
+      if (std::filesystem::exists(folder / "frames.npy")) {
+        const Array sound = array("frames");
+        frames.assign(sound.values.begin(), sound.values.end());
       }
       if (std::filesystem::exists(folder / "token_seed.npy"))
         token_seed = array("token_seed").floats();
@@ -75,6 +80,7 @@ struct Family {
   Inputs inputs() const {
     if (!texts.empty()) return Inputs::text(texts);
     Inputs inputs = Inputs::images({pixels.data(), input.rows(), pixels.size() / input.rows()});
+    inputs.frames = frames;
     if (!hidden.empty())
       inputs.masked = {hidden.data(), input.rows(), hidden.size() / input.rows()};
     return inputs;
