@@ -23,7 +23,8 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "feature": "base kernel checkpoint token input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
     "evaluate": "base kernel checkpoint pca store feature search retrieve",
-    "report": "base input store feature search evaluate",
+    "segment": "base kernel checkpoint input view backbone search objective projection feature retrieve evaluate",
+    "report": "base input store feature search evaluate segment",
 }
 
 
