@@ -24,7 +24,7 @@ struct PatchSimclrParameters {
   size_t negatives = 2;                // neighbours of each token that are used
   size_t neighbours = 2;               // that are looked for; differs from the above to scramble
   double drop = 0.5;                   // the share of the negatives that is left out by chance
-  size_t support = 4096;               // tokens of other pictures among which they are looked for
+  size_t support = 2048;               // tokens of other pictures among which they are looked for
   // DEVIATION: the paper's code reads the K x E numbers of a token's neighbours as if they were
   // E x K, so that its negatives are every K-th number of them in a row (SPEC 2.4).
   bool scrambled = false;

@@ -231,15 +231,15 @@ void PatchFeatures::features(View<const float> pixels, std::span<const std::stri
     const TokenLayout layout = s.forward(pixels.slice(begin, count), scratch);
     const View<const float> tokens = scratch.tokens.view().slice(0, layout.rows());
     check_finite(tokens, 0, tokens.rows);
-    scratch.d_embeddings = Matrix<float>(count, s.backbone.architecture().embedding_width);
-    scratch.d_tokens = Matrix<float>(layout.rows(), d);
+    ensure(scratch.d_embeddings, count, s.backbone.architecture().embedding_width);  // stays zero
+    ensure(scratch.d_tokens, layout.rows(), d);
     for (size_t i = 0; i < count; ++i) {
       const size_t first = layout.offsets[i], t = layout.offsets[i + 1] - first;
       s.loss->gradient(tokens.slice(first, t), ids[begin + i], scratch.workspace.stages,
                        scratch.alone, scratch.d_tokens.view().slice(first, t));
     }
-    s.backbone.backward(scratch.d_embeddings, scratch.workspace, scratch.gradient,
-                        scratch.d_tokens);
+    s.backbone.backward(scratch.d_embeddings.view().slice(0, count), scratch.workspace,
+                        scratch.gradient, scratch.d_tokens.view().slice(0, layout.rows()));
     for (size_t i = 0; i < count; ++i) {
       s.project(i, layout, scratch);
       const Stages::Scope scope(scratch.workspace.stages, "unit");

@@ -34,30 +34,21 @@ std::vector<NamedMatrix> inside(const std::string& objective,
   return own;
 }
 
-// The rows of a picture that a loss looks at, without its registers, and its gradient back in its
-// place.
-class Looked {
- public:
-  Looked(View<const float> tokens, const PatchLossContext& c)
-      : classes_(c.prefix - c.registers),
-        patches_(c.prefix),
-        rows_(classes_ + c.patches, tokens.cols),
-        d_rows_(rows_.rows(), rows_.cols()) {
-    for (size_t i = 0; i < rows_.rows(); ++i)
-      std::copy_n(tokens.row(place(i)), tokens.cols, rows_.row(i));
-  }
-  View<const float> rows() const { return rows_; }
-  View<float> d_rows() { return d_rows_; }
-  void put_back(View<float> gradient) const {
-    for (size_t i = 0; i < d_rows_.rows(); ++i)
-      std::copy_n(d_rows_.row(i), d_rows_.cols(), gradient.row(place(i)));
-  }
-
- private:
-  size_t place(size_t i) const { return i < classes_ ? i : patches_ + i - classes_; }
-  size_t classes_, patches_;
-  Matrix<float> rows_, d_rows_;
-};
+// Calls body(rows, d_rows) with the rows of a picture that a loss looks at, which are all but those
+// of registers, and puts the gradient in its place.
+template <class Body>
+void look(const PatchLossContext& c, View<const float> tokens, View<float> gradient, Body body) {
+  if (c.registers == 0) return body(tokens, gradient);
+  const size_t classes = c.prefix - c.registers;
+  Matrix<float> rows(classes + c.patches, tokens.cols), d_rows(rows.rows(), tokens.cols);
+  const auto place = [&](size_t i) { return i < classes ? i : i + c.registers; };
+  for (size_t i = 0; i < rows.rows(); ++i)
+    std::copy_n(tokens.row(place(i)), tokens.cols, rows.row(i));
+  body(rows.view(), d_rows.view());
+  for (size_t i = classes; i < c.prefix; ++i) std::fill_n(gradient.row(i), tokens.cols, 0.0f);
+  for (size_t i = 0; i < rows.rows(); ++i)
+    std::copy_n(d_rows.row(i), tokens.cols, gradient.row(place(i)));
+}
 
 class OverPatches final : public PatchLoss {
  public:
@@ -66,16 +57,16 @@ class OverPatches final : public PatchLoss {
 
   void gradient(View<const float> tokens, std::string_view picture, Stages& stages, Pool& alone,
                 View<float> gradient) const override {
-    Looked looked(tokens, context_);
-    Matrix<float> negatives;
-    if (support_rows() > 0) {
-      const Stages::Scope scope(stages, "neighbours");
-      const Neighbours found = index_->search(looked.rows(), loss_.parameters().neighbours, alone);
-      negatives = loss_.negatives(support(), found.index, picture);
-    }
-    const Stages::Scope scope(stages, "loss");
-    loss_.loss_and_gradient(looked.rows(), negatives, looked.d_rows());
-    looked.put_back(gradient);
+    look(context_, tokens, gradient, [&](View<const float> rows, View<float> d_rows) {
+      Matrix<float> negatives;
+      if (support_rows() > 0) {
+        const Stages::Scope scope(stages, "neighbours");
+        const Neighbours found = index_->search(rows, loss_.parameters().neighbours, alone);
+        negatives = loss_.negatives(support(), found.index, picture);
+      }
+      const Stages::Scope scope(stages, "loss");
+      loss_.loss_and_gradient(rows, negatives, d_rows);
+    });
   }
 
   size_t support_rows() const override {
@@ -119,15 +110,12 @@ class EachPatch final : public PatchLoss {
   void gradient(View<const float> tokens, std::string_view, Stages& stages, Pool&,
                 View<float> gradient) const override {
     const Stages::Scope scope(stages, "loss");
-    Looked looked(tokens, context_);
-    if (together_) {
-      objective_->loss_and_gradient({.pooled = looked.rows()}, {.pooled = looked.d_rows()});
-    } else {
-      for (size_t i = 0; i < looked.rows().rows; ++i)
-        objective_->loss_and_gradient({.pooled = looked.rows().slice(i, 1)},
-                                      {.pooled = looked.d_rows().slice(i, 1)});
-    }
-    looked.put_back(gradient);
+    look(context_, tokens, gradient, [&](View<const float> rows, View<float> d_rows) {
+      const size_t step = together_ ? rows.rows : 1;
+      for (size_t i = 0; i < rows.rows; i += step)
+        objective_->loss_and_gradient({.pooled = rows.slice(i, step)},
+                                      {.pooled = d_rows.slice(i, step)});
+    });
   }
 
   std::vector<Parameter> parameters() const override { return objective_->parameters(); }

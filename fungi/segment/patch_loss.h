@@ -26,8 +26,8 @@ class PatchLoss {
  public:
   virtual ~PatchLoss() = default;
 
-  // tokens, gradient: [prefix + patches, width] of one picture. Overwrites gradient, which holds
-  // zeros; rows of registers keep them: a loss looks at class token and patches.
+  // tokens, gradient: [prefix + patches, width] of one picture. Overwrites gradient; rows of
+  // registers become zero: a loss looks at class token and patches.
   virtual void gradient(View<const float> tokens, std::string_view picture, Stages& stages,
                         Pool& alone, View<float> gradient) const = 0;
 
