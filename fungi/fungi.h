@@ -37,6 +37,7 @@
 #include "fungi/retrieve/pca_folder.h"
 #include "fungi/search/kmeans.h"
 #include "fungi/search/knn.h"
+#include "fungi/segment/patch_features.h"
 #include "fungi/store/export.h"
 #include "fungi/store/store.h"
 #include "fungi/token/tokenizer.h"

@@ -97,7 +97,9 @@ class PatchFeatures {
   // Unit patch tokens, [pictures * patches, embedding_width], of pixels [pictures, pixel_count].
   void embed(View<const float> pixels, PatchScratch& scratch, View<float> rows) const;
   // unit([unit token; unit projected gradient]), [pictures * patches, width]; without gradients as
-  // embed(). The id of a picture seeds what is drawn for it.
+  // embed(). The id of a picture seeds what is drawn for it. Who wants both need not run the model
+  // twice: the first embedding_width() numbers of a row, normalised again, are those of embed() but
+  // for their last bits.
   void features(View<const float> pixels, std::span<const std::string> ids, PatchScratch& scratch,
                 View<float> rows) const;
 
