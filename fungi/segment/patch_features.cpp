@@ -14,8 +14,7 @@ struct PatchScratch::State {
   Workspace workspace;
   Matrix<float> embeddings, d_embeddings, tokens, d_tokens, rows;
   LayerGradient gradient;
-  std::vector<GradientFactors> factors;  // of the patches of one picture, in `gradient`
-  Pool alone{1};                         // what takes a pool runs on the caller's thread
+  Pool alone{1};  // what takes a pool runs on the caller's thread
 };
 
 PatchScratch::PatchScratch() : state_(std::make_unique<State>()) {}
@@ -109,7 +108,6 @@ PatchFeatures::PatchFeatures(Backbone backbone, PatchFeatureOptions options)
   p.rows = s.options.projection_rows ? s.options.projection_rows : a.width;
   p.seed = s.options.projection_seed.value_or(s.options.seed);
   p.matrix = std::move(s.options.projection_matrix);
-  p.precision = projection_precision(*s.backbone.options().precision);
   s.projection = Projection::make(
       std::move(p),
       {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
@@ -189,12 +187,10 @@ void PatchFeatures::State::project(size_t i, const TokenLayout& layout,
                                    PatchScratch::State& scratch) const {
   const Stages::Scope scope(scratch.workspace.stages, "projection");
   const size_t first = layout.first(i), count = layout.own(i);
-  scratch.factors.clear();
-  for (size_t t = first; t < first + count; ++t)
-    scratch.factors.push_back(
-        {scratch.gradient.b.view().slice(t, 1), scratch.gradient.a.view().slice(t, 1)});
   ensure(scratch.rows, count, projection->rows());
-  projection->project(scratch.factors, scratch.rows.view().slice(0, count), scratch.alone);
+  projection->project_pairs(
+      scratch.gradient.b.view().slice(first, count), scratch.gradient.a.view().slice(first, count),
+      *backbone.options().precision, scratch.rows.view().slice(0, count), scratch.alone);
 }
 
 void PatchFeatures::embed(View<const float> pixels, PatchScratch& scratch_of,
