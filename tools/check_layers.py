@@ -22,8 +22,9 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "store": "base checkpoint",
     "feature": "base kernel checkpoint token input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
-    "evaluate": "base kernel checkpoint pca store feature search retrieve",
-    "report": "base input store feature search evaluate",
+    "evaluate": "base kernel checkpoint input pca store feature search retrieve",
+    "segment": "base kernel checkpoint input view backbone objective projection pca search store evaluate",
+    "report": "base input store feature search evaluate segment",
 }
 
 

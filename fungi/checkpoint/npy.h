@@ -39,6 +39,9 @@ class NpyFile {
   template <class T>
   View<const T> view() const;
 
+  void release()
+      const;  // pages that were read leave this process's memory; later reads bring them back
+
   Matrix<float> read() const;  // row-major; floats, integers and bools, rounded to f32
   std::vector<int64_t> read_integers() const;  // row-major; integers and bools
 
