@@ -58,6 +58,10 @@ void FileBytes::release(std::span<const std::byte> part) const noexcept {
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
+void FileBytes::expect_random() const noexcept {
+  if (mapped_) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_RANDOM);
+}
+
 FileBytes::~FileBytes() {
   if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

@@ -24,6 +24,7 @@ NpyFile::NpyFile(NpyFile&&) noexcept = default;
 NpyFile& NpyFile::operator=(NpyFile&&) noexcept = default;
 NpyFile::~NpyFile() = default;
 
+void NpyFile::expect_random() const { state_->file->expect_random(); }
 void NpyFile::release() const { state_->file->release(state_->data()); }
 
 NpyFile NpyFile::open(const std::filesystem::path& path) {

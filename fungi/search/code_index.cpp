@@ -57,6 +57,16 @@ Matrix<float> find_centres(View<const float> rows, const CodeIndexOptions& optio
   return std::move(kmeans(gather(rows, some), k, pool).centres);
 }
 
+// Lists are probed by direction: of two that are equally near, the one of shorter rows would lose.
+Matrix<float> directions_of(View<const float> centres) {
+  Matrix<float> out = copy_of(centres);
+  const ExactKey exact(Metric::inner_product, centres.cols);
+  for (size_t i = 0; i < out.rows(); ++i)
+    if (const double norm = exact.norm(out.row(i)); norm > 0)
+      for (size_t c = 0; c < out.cols(); ++c) out(i, c) = float(out(i, c) / norm);
+  return out;
+}
+
 // The codes of one list, panel by panel.
 struct ListCodes {
   std::vector<int8_t> codes;
@@ -164,7 +174,7 @@ void CodeIndex::build(View<const float> rows, const Path& folder, const CodeInde
   if (options.progress) options.progress(rows.rows, rows.rows);
   std::vector<int64_t> starts{0};
   for (const auto& list : members) starts.push_back(starts.back() + int64_t(list.size()));
-  write_npy(folder / "centres.npy", npy_array(centres));
+  write_npy(folder / "centres.npy", npy_array(directions_of(centres)));
   write_npy(folder / "starts.npy", npy_array(starts));
   GrowingNpy codes(folder / "codes.npy", "|u1", kPanelRows * width, kPanelRows * width);
   GrowingNpy scales(folder / "scales.npy", "<f4", 4, 0),

@@ -21,6 +21,7 @@ constexpr const char* kIndexFolder = "index";
 // A bank larger than this gives the rows that a search has read back to the system: they would fill
 // the memory, and come again when they are wanted.
 constexpr size_t kKeptBytes = size_t(1) << 30;
+constexpr size_t kTogether = 2048;  // queries between two such moments
 
 }  // namespace
 
@@ -141,6 +142,7 @@ void Bank::prepare(const BankSearchOptions& options, Pool& pool,
   if (!CodeIndex::is_there(folder, options.lists))
     CodeIndex::build(features(), folder, {.lists = options.lists, .progress = progress}, pool);
   s.let_go();
+  s.features.expect_random();
   s.index = std::make_unique<CodeIndex>(CodeIndex::open(folder, features()));
 }
 
@@ -150,9 +152,19 @@ Neighbours Bank::search(View<const float> queries, size_t k, Pool& pool) const {
     fail(fmt::format("asked for {} neighbours among the {} rows of the bank", k, rows()),
          s.folder.string(), "ask for fewer with `k`, or remember more pictures");
   const CodeSearchOptions codes{.probes = s.options.probes, .rerank = s.options.rerank};
-  Neighbours found = s.index ? s.index->search(queries, k, pool, codes)
-                             : knn(features(), queries, k, pool, {.metric = Metric::inner_product});
-  s.let_go();
+  if (!s.index) {
+    Neighbours found = knn(features(), queries, k, pool, {.metric = Metric::inner_product});
+    s.let_go();
+    return found;
+  }
+  Neighbours found{Matrix<uint32_t>(queries.rows, k), Matrix<double>(queries.rows, k)};
+  for (size_t first = 0; first < queries.rows; first += kTogether) {
+    const size_t count = std::min(kTogether, queries.rows - first);
+    const Neighbours some = s.index->search(queries.slice(first, count), k, pool, codes);
+    std::copy_n(some.index.data(), count * k, found.index.row(first));
+    std::copy_n(some.value.data(), count * k, found.value.row(first));
+    s.let_go();
+  }
   return found;
 }
 

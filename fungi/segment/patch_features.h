@@ -37,7 +37,7 @@ struct PatchFeatureOptions {
   uint64_t seed = 42;
   std::optional<uint64_t> projection_seed;  // default: seed
   Matrix<float> projection_matrix;          // for ProjectionKind::matrix
-  std::vector<NamedMatrix> given;  // heads of the user's own, by the names of state()
+  std::vector<NamedMatrix> given;           // heads of the user's own, by the names of state()
 };
 
 // What changes while features are computed. One per thread.

@@ -42,11 +42,13 @@ class PictureViews {
   void train(const Image& image, const Train& draw, std::span<float> out);
 
  private:
+  void check_room(std::span<const float> out) const;
+
   size_t height_, width_;
   PixelTable table_;
   PillowResizer resizer_;
   Image image_;
-  std::vector<float> plane_, middle_, turned_;
+  std::vector<float> plane_, turned_;
 };
 
 // The pixel of an axis of `from` that stands at place i of an axis of `to` (SPEC 3.2 E), for masks.
