@@ -39,6 +39,7 @@ class NpyFile {
   template <class T>
   View<const T> view() const;
 
+  void expect_random() const;  // rows here and there will be read: nothing around them is of use
   void release()
       const;  // pages that were read leave this process's memory; later reads bring them back
 
