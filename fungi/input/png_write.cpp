@@ -41,8 +41,9 @@ png_image header(size_t width, size_t height, png_uint_32 format) {
 }  // namespace
 
 std::vector<uint8_t> encode_palette_png(size_t width, size_t height, const uint8_t* numbers,
-                                        const uint8_t* palette) {
-  png_image image = header(width, height, PNG_FORMAT_RGB_COLORMAP);
+                                        const uint8_t* palette, bool alpha) {
+  png_image image =
+      header(width, height, alpha ? PNG_FORMAT_RGBA_COLORMAP : PNG_FORMAT_RGB_COLORMAP);
   image.colormap_entries = 256;
   return write(image, numbers, palette);
 }

@@ -9,9 +9,9 @@
 
 namespace fungi {
 
-// One byte per pixel, looked up in a palette of 256 colours, RGB each.
+// One byte per pixel, looked up in a palette of 256 colours, RGB or RGB and alpha each.
 std::vector<uint8_t> encode_palette_png(size_t width, size_t height, const uint8_t* numbers,
-                                        const uint8_t* palette);
+                                        const uint8_t* palette, bool alpha = false);
 std::vector<uint8_t> encode_png(const Image& image);
 
 }  // namespace fungi

@@ -21,7 +21,7 @@ constexpr const char* kIndexFolder = "index";
 // A bank larger than this gives the rows that a search has read back to the system: they would fill
 // the memory, and come again when they are wanted.
 constexpr size_t kKeptBytes = size_t(1) << 30;
-constexpr size_t kTogether = 2048;  // queries between two such moments
+constexpr size_t kTogether = 512;  // queries between two such moments
 
 }  // namespace
 
@@ -92,6 +92,13 @@ void Bank::State::check() const {
   require(finite, kLabelShares, "shares above 0 and at most 1");
 }
 
+bool Bank::is_there(const std::filesystem::path& folder, const BankSpec& spec) {
+  const std::filesystem::path file = folder / kBankFile;
+  if (!is_file(file)) return false;
+  require_same(spec, read_state(file).spec, file);
+  return true;
+}
+
 Bank Bank::open(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kBankFile;
   if (!is_file(file))
@@ -142,7 +149,7 @@ void Bank::prepare(const BankSearchOptions& options, Pool& pool,
   if (!CodeIndex::is_there(folder, options.lists))
     CodeIndex::build(features(), folder, {.lists = options.lists, .progress = progress}, pool);
   s.let_go();
-  s.features.expect_random();
+  s.features.expect_random(true);
   s.index = std::make_unique<CodeIndex>(CodeIndex::open(folder, features()));
 }
 
@@ -170,7 +177,10 @@ Neighbours Bank::search(View<const float> queries, size_t k, Pool& pool) const {
 
 double Bank::recall(View<const float> queries, size_t k, Pool& pool) const {
   if (is_exact()) return 1;
+  state_->features.expect_random(false);
   const Neighbours exact = knn(features(), queries, k, pool, {.metric = Metric::inner_product});
+  state_->features.expect_random(true);
+  state_->let_go();
   return fungi::recall(search(queries, k, pool), exact);
 }
 

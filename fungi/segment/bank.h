@@ -40,7 +40,6 @@ class BankWriter {
   BankWriter(const BankWriter&) = delete;
   BankWriter& operator=(const BankWriter&) = delete;
 
-  bool complete() const;  // nothing is left to do
   size_t steps() const;   // that earlier runs, or this one, have added
   size_t rows() const;
   const std::vector<BankFailure>& failed() const;
@@ -74,6 +73,9 @@ class CodeIndex;
 // Const once it is open (and indexed), safe to share between threads.
 class Bank {
  public:
+  // Whether a folder has one that is complete. Error where it is of another spec, naming the first
+  // difference.
+  static bool is_there(const std::filesystem::path& folder, const BankSpec& spec);
   // Error where it is not complete.
   static Bank open(const std::filesystem::path& folder);
   Bank(Bank&&) noexcept;

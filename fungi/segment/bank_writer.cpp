@@ -39,7 +39,6 @@ std::filesystem::path made(const std::filesystem::path& folder) {
 
 }  // namespace
 
-// A complete bank has no state to write with.
 BankWriter::BankWriter(const std::filesystem::path& folder, const BankSpec& spec) {
   if (spec.width == 0 || spec.classes == 0 || spec.classes > 256)
     fail(fmt::format("expected rows of at least one number and 1 to 256 classes, found {} and {}",
@@ -47,18 +46,17 @@ BankWriter::BankWriter(const std::filesystem::path& folder, const BankSpec& spec
          folder.string(), "a mask has one byte per pixel: join classes");
   made(folder);
   BankState found{.spec = spec};
-  for (const char* name : {kBankFile, kBuildingFile}) {
-    if (!is_file(folder / name)) continue;
-    found = read_state(folder / name);
-    require_same(spec, found.spec, folder / name);
-    break;
+  if (Bank::is_there(folder, spec))
+    fail("the bank is complete", folder.string(), "open it, or remove the folder");
+  if (const auto file = folder / kBuildingFile; is_file(file)) {
+    found = read_state(file);
+    require_same(spec, found.spec, file);
   }
   state_ = std::make_unique<State>(folder, found);
 }
 
 BankWriter::~BankWriter() = default;
 
-bool BankWriter::complete() const { return is_file(state_->folder / kBankFile); }
 size_t BankWriter::steps() const { return state_->now.steps; }
 size_t BankWriter::rows() const { return state_->now.rows; }
 const std::vector<BankFailure>& BankWriter::failed() const { return state_->now.failed; }

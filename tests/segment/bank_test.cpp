@@ -62,10 +62,11 @@ TEST(Bank, WhatIsWrittenIsRead) {
   const TemporaryFolder root;
   {
     BankWriter writer(root / "bank", kSpec);
-    EXPECT_FALSE(writer.complete());
+    EXPECT_FALSE(Bank::is_there(root / "bank", kSpec));
     write(writer, 9);
     writer.finish();
-    EXPECT_TRUE(writer.complete());
+    EXPECT_TRUE(Bank::is_there(root / "bank", kSpec));
+    EXPECT_ERROR("the bank is complete", BankWriter(root / "bank", kSpec));
   }
   const Bank bank = Bank::open(root / "bank");
   EXPECT_EQ(bank.spec().classes, kClasses);
