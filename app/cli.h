@@ -158,6 +158,7 @@ Verb add_retrieve(CLI::App& parent, CLI::App*& self);
 Verb add_pca(CLI::App& parent, CLI::App*& self);
 Verb add_index(CLI::App& parent, CLI::App*& self);
 Verb add_search(CLI::App& parent, CLI::App*& self);
+Verb add_segment(CLI::App& parent, CLI::App*& self);
 Verb add_report(CLI::App& parent, CLI::App*& self);
 Verb add_reproduce(CLI::App& parent, CLI::App*& self);
 Verb add_cka(CLI::App& parent, CLI::App*& self);

@@ -22,8 +22,8 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "store": "base checkpoint",
     "feature": "base kernel checkpoint token input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
-    "evaluate": "base kernel checkpoint pca store feature search retrieve",
-    "segment": "base kernel checkpoint input view backbone search objective projection feature retrieve evaluate",
+    "evaluate": "base kernel checkpoint input pca store feature search retrieve",
+    "segment": "base kernel checkpoint input view backbone search objective projection pca store feature retrieve evaluate",
     "report": "base input store feature search evaluate segment",
 }
 
