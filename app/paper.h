@@ -10,14 +10,14 @@
 
 namespace fungi::app {
 
-enum class Protocol { knn, linear, clusters, retrieval };
+enum class Protocol { knn, linear, clusters, retrieval, segmentation };
 
 struct PaperTable {
   std::string name, title;
   Protocol protocol;
   // Words on lines. The head is "setting features backbone <data set>..." or "setting features
   // <backbone>...", whose numbers are means over all classification sets. Settings: full, 5-shot;
-  // for retrieval medium, hard.
+  // for retrieval medium, hard; for segmentation patches remembered, or the share of the pictures.
   std::string numbers;
 };
 const std::vector<PaperTable>& paper_tables();
@@ -41,6 +41,7 @@ struct PaperData {
   size_t train = 0, test = 0;   // samples in the paper
   bool mean_per_class = false;  // the metric; otherwise top-1
   bool retrieval = false;
+  bool masks = false;  // for segmentation; the metric is mIoU
 };
 const std::vector<PaperData>& paper_data();
 const PaperData& paper_data(const std::string& key);

@@ -22,7 +22,7 @@ struct Arguments {
   bool json = false;
 };
 
-constexpr const char* kProtocols[] = {"knn", "linear", "clusters", "retrieval"};
+constexpr const char* kProtocols[] = {"knn", "linear", "clusters", "retrieval", "segmentation"};
 
 int list_tables(bool json) {
   nlohmann::json list = nlohmann::json::array();
@@ -87,9 +87,14 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
     std::optional<Backbone> backbone;
     for (const auto& [data, found] : findings.data) {
       try {
+        if (table.protocol == Protocol::segmentation) {
+          results[{key, data}] =
+              run_segmentation(table, facts, path, paper_data(data), found, a.run, pool);
+          continue;
+        }
         if (!backbone) {
           BackboneOptions o;
-          if (a.precision != "auto") o.precision = parse_precision(a.precision);
+          o.precision = a.run.precision;
           o.stated_facts = facts.facts;
           if (a.run.preset == Preset::paper)
             o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
@@ -224,6 +229,7 @@ int run(Arguments& a) {
   if (a.table.empty()) return list_tables(a.json);
   const PaperTable& table = *find_table(a.table);
   a.run.preset = parse_preset(a.preset);
+  if (a.precision != "auto") a.run.precision = parse_precision(a.precision);
   a.run.quiet = a.json;
   for (const std::string& use : a.use) {
     const size_t equals = use.find('=');

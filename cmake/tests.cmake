@@ -75,6 +75,11 @@ set_tests_properties(examples.06_own_modality PROPERTIES PASS_REGULAR_EXPRESSION
 add_test(NAME examples.05_service COMMAND sh -c [=[rm -rf "$3" && "$0" "$@" && "$0" "$@"]=]
   $<TARGET_FILE:example_05_service> ${tiny} ${PROJECT_SOURCE_DIR}/demo/images/test ${PROJECT_BINARY_DIR}/examples/service heads=4)
 
+# Twice: the second run finds the memory.
+add_test(NAME examples.07_segment COMMAND sh -c [=[rm -rf "$5" && "$0" "$@" && "$0" "$@"]=]
+  $<TARGET_FILE:example_07_segment> ${tiny} ${PROJECT_SOURCE_DIR}/tests/golden/segment/pairs/train
+  ${PROJECT_SOURCE_DIR}/tests/golden/segment/pairs/test/images/0.png ${PROJECT_BINARY_DIR}/examples/mask.png ${PROJECT_BINARY_DIR}/examples/memory heads=4)
+
 # What the documents show works as shown.
 add_test(NAME house.documents COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_documents.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/fungi ${CMAKE_CXX_COMPILER})
 set_tests_properties(house.documents PROPERTIES TIMEOUT 300)
