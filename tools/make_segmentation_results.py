@@ -85,7 +85,7 @@ class Runs:
 
 
 def spread(values):
-    return f"{mean(values):.2f} ± {deviation(values):.2f}"
+    return f"{mean(values):.2f}" + (f" ± {deviation(values):.2f}" if len(values) > 1 else "")
 
 
 def main_table(runs):
