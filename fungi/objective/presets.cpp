@@ -119,4 +119,10 @@ PatchSimclrParameters patch_simclr_parameters(Preset preset) {
   return parameters;
 }
 
+// The paper names it as future work; there is nothing to follow.
+MlmParameters mlm_parameters(Preset, SampleKind kind) {
+  if (kind != SampleKind::text) fail_views("mlm", kind);
+  return {};
+}
+
 }  // namespace fungi

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 
 #include "fungi/base/error.h"
+#include "fungi/checkpoint/tensor_type.h"
 #include "fungi/store/text.h"
 #include "fungi/store/upgrade.h"
 
@@ -15,6 +18,7 @@ namespace {
 
 using store::Json;
 
+constexpr double kMostWeight = 1e6;  // of a block, in lengths of the embedding
 constexpr const char* kFormat = "fungi feature store";
 constexpr size_t kMostFloats = size_t{1} << 40;  // of a block per sample: sums do not overflow
 
@@ -25,6 +29,7 @@ Json blocks_json(const StoreSpec& spec) {
                       {"rows", block.rows},
                       {"width", block.width},
                       {"type", to_string(spec.type)}});
+    if (block.weight != 1) blocks.back()["weight"] = block.weight;
   }
   return blocks;
 }
@@ -141,6 +146,17 @@ std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks) {
   return names;
 }
 
+std::string features_of(const std::vector<StoreBlock>& blocks, bool all_weights) {
+  std::string features;
+  for (const StoreBlock& block : blocks) {
+    if (!features.empty()) features += '+';
+    if (block.weight != 1 || (all_weights && block.name != "embedding"))
+      features += fmt::format("{}*", block.weight);
+    features += block.name;
+  }
+  return features;
+}
+
 const StoreBlock* find_block(const std::vector<StoreBlock>& blocks, std::string_view name) {
   const auto at = std::find_if(blocks.begin(), blocks.end(),
                                [&](const StoreBlock& block) { return block.name == name; });
@@ -155,6 +171,21 @@ std::vector<std::string> split_features(std::string_view features) {
     if (plus == std::string_view::npos) return names;
     features.remove_prefix(plus + 1);
   }
+}
+
+std::pair<std::optional<double>, std::string> split_weight(std::string_view part,
+                                                           const std::string& place) {
+  const size_t star = part.find('*');
+  if (star == part.npos) return {std::nullopt, std::string(part)};
+  const std::string_view text = part.substr(0, star);
+  double weight = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (error != std::errc() || end != text.data() + text.size() || !(weight > 0) ||
+      !std::isfinite(weight))
+    fail(fmt::format("'{}' weighs a block by '{}', expected a number above 0", printable(part),
+                     printable(text)),
+         place, "write 0.5*kl, without blanks; leave out a block that shall not count");
+  return {weight, std::string(part.substr(star + 1))};
 }
 
 std::string to_json(const StoreManifest& m) {
@@ -221,6 +252,8 @@ StoreManifest read_fields(const std::string& text, const std::string& place) {
     m.spec.blocks.push_back({field<std::string>(block, "name", place),
                              field<size_t>(block, "width", place),
                              field<size_t>(block, "rows", place)});
+    if (block.contains("weight"))
+      m.spec.blocks.back().weight = field<double>(block, "weight", place);
     m.spec.type = parse_store_type(field<std::string>(block, "type", place));
   }
   const Json model = field<Json>(json, "model", place);
@@ -292,6 +325,10 @@ void require_valid(const StoreSpec& spec) {
     require_file_name(name, "store");
     if (block.width == 0) fail(fmt::format("the block '{}' has no columns", name), "store");
     if (block.rows == 0) fail(fmt::format("the block '{}' has no rows", name), "store");
+    if (!(block.weight > 0 && block.weight <= kMostWeight))
+      fail(fmt::format("the weight of the block '{}' is {}, expected one above 0 and up to {}",
+                       name, block.weight, kMostWeight),
+           "store", "give another `weight`");
     if (block.rows > kMostFloats / block.width)
       fail(fmt::format("the block '{}' has {} rows of {} columns per sample: more than any file",
                        name, block.rows, block.width),
