@@ -171,7 +171,8 @@ bool reader_has_left() {
 std::string memory_hint(const CLI::App& verb) {
   const std::string name = verb.get_name();
   if (name == "project") return "use fewer threads (-j) or a smaller --projection-dim";
-  for (const char* with_model : {"extract", "reproduce", "inspect", "models", "info", "bench"})
+  for (const char* with_model :
+       {"extract", "segment", "reproduce", "inspect", "models", "info", "bench"})
     if (name == with_model) return "use fewer threads (-j) or a smaller model";
   return fmt::format(
       "use {}a store of fewer columns ('fungi project', or 'fungi extract' with a smaller "
@@ -189,9 +190,9 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (AddVerb add :
-       {add_extract, add_project, add_knn, add_choose, add_linear, add_kmeans, add_retrieve,
-        add_cka, add_pca, add_index, add_search, add_prompts, add_report, add_reproduce, add_export,
-        add_inspect, add_models, add_info, add_bench}) {
+       {add_extract,   add_project, add_knn,     add_choose, add_linear,  add_kmeans,  add_retrieve,
+        add_cka,       add_pca,     add_index,   add_search, add_segment, add_prompts, add_report,
+        add_reproduce, add_export,  add_inspect, add_models, add_info,    add_bench}) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
     for (CLI::Option* option : self->get_options())

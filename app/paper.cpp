@@ -65,7 +65,7 @@ std::vector<std::string> data_sets_of(const PaperTable& table) {
       add_once(list, c.data);
     else
       for (const PaperData& d : paper_data())
-        if (!d.retrieval && !d.texts && !d.sound) add_once(list, d.key);
+        if (!d.retrieval && !d.masks && !d.texts && !d.sound) add_once(list, d.key);
   }
   return list;
 }
@@ -138,6 +138,18 @@ const std::vector<PaperData>& paper_data() {
        .train = 6322,
        .test = 70,
        .retrieval = true},
+      {.key = "voc",
+       .title = "Pascal VOC 2012, trainaug",
+       .folders = {"voc2012", "pascalvoc", "pascalvoc2012"},
+       .train = 10582,
+       .test = 1449,
+       .masks = true},
+      {.key = "ade20k",
+       .title = "ADE20K",
+       .folders = {"ade", "adechallengedata2016"},
+       .train = 20210,
+       .test = 2000,
+       .masks = true},
       {.key = "trec",
        .title = "TREC, coarse",
        .train = 5452,
@@ -204,6 +216,13 @@ const std::vector<PaperBackbone>& paper_backbones() {
        .width = 1024,
        .patch = 14,
        .facts = {{"size", "224"}}},
+      {.key = "dino-s16",
+       .title = "DINO ViT-S/16",
+       .file = "dino_deitsmall16_pretrain.pth",
+       .family = "dino",
+       .width = 384,
+       .patch = 16,
+       .pca = 384},
       {.key = "dino-b16",
        .title = "DINO ViT-B/16",
        .file = "dino_vitbase16_pretrain.pth",

@@ -10,14 +10,15 @@
 
 namespace fungi::app {
 
-enum class Protocol { knn, linear, clusters, retrieval, icl };
+enum class Protocol { knn, linear, clusters, retrieval, icl, segmentation };
 
 struct PaperTable {
   std::string name, title;
   Protocol protocol;
   // Words on lines. The head is "setting features backbone <data set>..." or "setting features
   // <backbone>...", whose numbers are means over all classification sets of pictures. Settings:
-  // full, 5-shot; of texts full, few-shot; for retrieval medium, hard.
+  // full, 5-shot; of texts full, few-shot; for retrieval medium, hard; for segmentation patches
+  // remembered, or the share of the pictures.
   std::string numbers;
 };
 const std::vector<PaperTable>& paper_tables();
@@ -41,6 +42,7 @@ struct PaperData {
   size_t train = 0, test = 0;   // samples in the paper
   bool mean_per_class = false;  // the metric; otherwise top-1
   bool retrieval = false;
+  bool masks = false;  // for segmentation; the metric is mIoU
   bool texts = false;
   size_t shots = 5;                       // of few-shot settings; of texts a stratified draw
   std::vector<std::string> classes = {};  // their order in the paper, where names do not tell it

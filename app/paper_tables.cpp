@@ -132,6 +132,32 @@ hard embedding+kl deit-b16 12.6 37.7
 hard embedding+dino deit-b16 12.7 40.2
 hard embedding+kl+dino deit-b16 12.8 40.0)"},
 
+      {"segmentation", "In-context segmentation, mIoU by patches remembered",
+       Protocol::segmentation, R"(setting features backbone voc ade20k
+102400 embedding dino-s16 37.2 11.4
+102400 fungi dino-s16 50.7 16.1
+1024000 embedding dino-s16 43.1 14.5
+1024000 fungi dino-s16 56.3 20.0
+10240000 embedding dino-s16 46.6 17.0
+10240000 fungi dino-s16 58.0 22.3
+102400 embedding dino-b16 44.9 14.5
+102400 fungi dino-b16 62.1 19.2
+1024000 embedding dino-b16 50.8 18.3
+1024000 fungi dino-b16 66.1 23.5
+10240000 embedding dino-b16 55.7 20.8
+10240000 fungi dino-b16 67.0 25.2)"},
+
+      {"segmentation-few", "In-context segmentation of few pictures, mIoU", Protocol::segmentation,
+       R"(setting features backbone voc ade20k
+1/128 embedding dino-s16 26.3 8.8
+1/128 fungi dino-s16 29.1 10.2
+1/64 embedding dino-s16 31.8 10.0
+1/64 fungi dino-s16 34.0 12.3
+1/128 embedding dino-b16 32.2 9.3
+1/128 fungi dino-b16 38.0 11.7
+1/64 embedding dino-b16 39.0 11.3
+1/64 fungi dino-b16 46.8 13.7)"},
+
       {"text", "Nearest neighbours of texts; few-shot: 5 rows times classes, 10 of AG News",
        Protocol::knn,
        R"(setting features backbone trec banking77 sst agnews tweeteval

@@ -22,7 +22,8 @@ struct Arguments {
   bool json = false;
 };
 
-constexpr const char* kProtocols[] = {"knn", "linear", "clusters", "retrieval", "icl"};
+constexpr const char* kProtocols[] = {"knn",       "linear", "clusters",
+                                      "retrieval", "icl",    "segmentation"};
 
 int list_tables(bool json) {
   nlohmann::json list = nlohmann::json::array();
@@ -102,10 +103,15 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
     std::optional<Backbone> backbone;
     for (const auto& [data, found] : findings.data) {
       try {
+        if (table.protocol == Protocol::segmentation) {
+          results[{key, data}] =
+              run_segmentation(table, facts, path, paper_data(data), found, a.run, pool);
+          continue;
+        }
         const StatedFacts& own = paper_data(data).facts;
         if (!backbone || !own.empty()) {
           BackboneOptions o;
-          if (a.precision != "auto") o.precision = parse_precision(a.precision);
+          o.precision = a.run.precision;
           o.stated_facts = facts.facts;
           o.stated_facts.insert(own.begin(), own.end());
           if (a.run.preset == Preset::paper)
@@ -242,6 +248,7 @@ int run(Arguments& a) {
   if (a.table.empty()) return list_tables(a.json);
   const PaperTable& table = *find_table(a.table);
   a.run.preset = parse_preset(a.preset);
+  if (a.precision != "auto") a.run.precision = parse_precision(a.precision);
   a.run.quiet = a.json;
   for (const std::string& use : a.use) {
     const size_t equals = use.find('=');

@@ -74,6 +74,13 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
       return found;
     return {};
   }
+  if (data.masks) {  // a layout that holds both splits, or a folder for each
+    found.train = first_folder(folder, {"train"});
+    found.test = first_folder(folder, {"val", "test", "validation"});
+    if (!fs::is_directory(found.train / "images") || found.test.empty())
+      found.train = found.test = folder;
+    return found;
+  }
   if (data.texts) {
     found.train = {texts_of(folder, "train")}, found.test = {texts_of(folder, "test")};
     found.label_names = names_of_labels(folder);

@@ -17,6 +17,7 @@ struct RunOptions {
   std::string work;  // folder of the stores
   Preset preset = Preset::paper;
   uint64_t seed = 42;
+  std::optional<Precision> precision = {};
   bool quiet = false;
 };
 
@@ -33,5 +34,10 @@ struct RunResult {
 RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
                    const PaperData& data, const FoundData& found, const RunOptions& options,
                    Pool& pool);
+
+// A table of segmentations: the model is opened anew, at the size of the experiments.
+RunResult run_segmentation(const PaperTable& table, const PaperBackbone& facts,
+                           const std::filesystem::path& model, const PaperData& data,
+                           const FoundData& found, const RunOptions& options, Pool& pool);
 
 }  // namespace fungi::app

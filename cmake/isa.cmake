@@ -18,6 +18,7 @@ fungi_isa(kernel/amx ${flags} ${wide} -mavx512bf16 -mamx-tile -mamx-bf16)
 # Contraction is off: their f64 sums must have the same bits in every table.
 list(APPEND flags -Wno-psabi)
 fungi_isa(search/scan_generic ${flags})
+fungi_isa(search/portable_codes ${flags})
 fungi_isa(search/scan_avx2 ${flags} -mavx2)
 fungi_isa(search/scan_vnni ${flags} ${FUNGI_AVX512} -mavx512vnni -mavx2 -mfma -mprefer-vector-width=512)
 

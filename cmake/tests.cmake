@@ -11,7 +11,7 @@ target_compile_definitions(fungi-test-support INTERFACE
   FUNGI_GOLDEN_DIR="tests/golden" FUNGI_SOURCE_DIR="." FUNGI_BINARY="${FUNGI_BUILT}/fungi")
 # Building the tests takes longer than running them: one set of precompiled headers serves all programs, and -O1 does.
 set(FUNGI_TEST_HEADERS <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <fstream> <functional> <map> <random> <string> <vector>)
-foreach(room base kernel checkpoint token input view backbone search objective projection pca store feature retrieve evaluate prompt report app)
+foreach(room base kernel checkpoint token input view backbone search objective projection pca store feature retrieve evaluate prompt segment report app)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cpp)
   if(sources)
     add_executable(test_${room} ${sources})
@@ -80,6 +80,11 @@ set_tests_properties(examples.06_own_modality PROPERTIES PASS_REGULAR_EXPRESSION
 # Twice: the second run finds the store.
 add_test(NAME examples.05_service COMMAND sh -c [=[rm -rf "$3" && "$0" "$@" && "$0" "$@"]=]
   $<TARGET_FILE:example_05_service> ${tiny} ${PROJECT_SOURCE_DIR}/demo/images/test ${PROJECT_BINARY_DIR}/examples/service heads=4)
+
+# Twice: the second run finds the memory.
+add_test(NAME examples.07_segment COMMAND sh -c [=[rm -rf "$5" && "$0" "$@" && "$0" "$@"]=]
+  $<TARGET_FILE:example_07_segment> ${tiny} ${PROJECT_SOURCE_DIR}/tests/golden/segment/pairs/train
+  ${PROJECT_SOURCE_DIR}/tests/golden/segment/pairs/test/images/0.png ${PROJECT_BINARY_DIR}/examples/mask.png ${PROJECT_BINARY_DIR}/examples/memory heads=4)
 
 # What the documents show works as shown.
 add_test(NAME house.documents COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_documents.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/fungi ${CMAKE_CXX_COMPILER})

@@ -3,7 +3,7 @@
 """README.md and docs/*.md against the program: check_documents.py ROOT FUNGI COMPILER
 
 Every `fungi ...` line of their sh blocks is run, and every python block where numpy is installed, in order, in a scratch folder that
-holds what the documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's
+holds what the documents speak of: a model, pictures/train, pictures/test, scenes with masks, and folders of data sets and checkpoints of which the paper's
 tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's. Each command must exit with 0. Their
 cpp blocks must compile. The table of docs/numerics.md must name every file with a DEVIATION: mark, and no other."""
 import contextlib
@@ -52,6 +52,7 @@ def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
                 shutil.copy(file, target)
     for name in ("datasets", "checkpoints"):
         (place / name).mkdir()
+    shutil.copytree(root / "tests/golden/segment/pairs", place / "scenes")
     prepare_texts(place, root / "tests/golden/backbone/bert_mean")
     prepare_sounds(place, root / "tests/golden/backbone/hf_ast")
 

@@ -22,9 +22,10 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "store": "base checkpoint",
     "feature": "base kernel checkpoint token input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
-    "evaluate": "base kernel checkpoint pca store feature search retrieve",
+    "evaluate": "base kernel checkpoint input pca store feature search retrieve",
     "prompt": "base input store feature search evaluate",
-    "report": "base input store feature search evaluate",
+    "segment": "base kernel checkpoint input view backbone search objective projection pca store feature retrieve evaluate",
+    "report": "base input store feature search evaluate segment",
 }
 
 

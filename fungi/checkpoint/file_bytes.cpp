@@ -58,6 +58,11 @@ void FileBytes::release(std::span<const std::byte> part) const noexcept {
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
+void FileBytes::expect_random(bool yes) const noexcept {
+  void* start = const_cast<std::byte*>(bytes_.data());
+  if (mapped_) ::madvise(start, bytes_.size(), yes ? MADV_RANDOM : MADV_NORMAL);
+}
+
 FileBytes::~FileBytes() {
   if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

@@ -32,6 +32,8 @@ class FileBytes {
   // Says that `part` was read and will hardly be read again: its pages leave this process's memory
   // (a later read brings them back).
   void release(std::span<const std::byte> part) const noexcept;
+  // Whether parts here and there will be read, so that nothing around them need be brought along.
+  void expect_random(bool yes) const noexcept;
   std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }

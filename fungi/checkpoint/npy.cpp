@@ -24,6 +24,9 @@ NpyFile::NpyFile(NpyFile&&) noexcept = default;
 NpyFile& NpyFile::operator=(NpyFile&&) noexcept = default;
 NpyFile::~NpyFile() = default;
 
+void NpyFile::expect_random(bool yes) const { state_->file->expect_random(yes); }
+void NpyFile::release() const { state_->file->release(state_->data()); }
+
 NpyFile NpyFile::open(const std::filesystem::path& path) {
   NpyFile npy;
   npy.state_->file = FileBytes::map(path);

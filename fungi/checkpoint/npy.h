@@ -39,6 +39,11 @@ class NpyFile {
   template <class T>
   View<const T> view() const;
 
+  // Whether rows here and there will be read, so that nothing around them is of use.
+  void expect_random(bool yes) const;
+  // Pages that were read leave this process's memory; later reads bring them back.
+  void release() const;
+
   Matrix<float> read() const;  // row-major; floats, integers and bools, rounded to f32
   std::vector<int64_t> read_integers() const;  // row-major; integers and bools
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "fungi/input/image.h"
+#include "fungi/input/mask.h"
 
 namespace fungi::codec {
 
@@ -24,6 +25,8 @@ Decoded decode_gif(std::span<const uint8_t> bytes, std::string_view name, const 
 Decoded decode_tiff(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_avif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
 Decoded decode_heif(std::span<const uint8_t> bytes, std::string_view name, const DecodeOptions&);
+// One number per pixel, of a palette or grey.
+Mask decode_png_mask(std::span<const uint8_t> bytes, std::string_view name);
 extern const bool kHaveAvif, kHaveHeif;  // whether this build can; where not, the decoder says so
 
 bool starts_with(std::span<const uint8_t> bytes, std::string_view magic, size_t offset = 0);

@@ -3,6 +3,7 @@
 // palette looked up, alpha and tRNS dropped, 16-bit colour cut to its high byte, 16-bit grey
 // clipped at 255; gamma is not applied. What is refused is what Pillow refuses, which minds less
 // than libpng: so the chunks are told apart here, and libpng sees a tidy file made of what counts.
+#include <fmt/format.h>
 #include <png.h>
 #include <zlib.h>
 
@@ -192,9 +193,10 @@ class Reader {
   }
 
   // Asks for 8-bit RGB rows, except for palette (one index per byte) and 16-bit grey (as stored).
-  bool start() {
+  // Of a mask grey is a number, too, which nothing scales.
+  bool start(bool mask = false) {
     if (setjmp(jump_)) return false;
-    if (palette()) {
+    if (palette() || (mask && !grey16())) {
       png_set_packing(png_);
     } else if (!grey16()) {
       if (depth() < 8) png_set_expand_gray_1_2_4_to_8(png_);
@@ -276,10 +278,34 @@ std::array<uint8_t, 768> full_palette(Bytes palette) {
   return table;
 }
 
-}  // namespace
+void require_numbers(const Reader& reader, std::string_view name) {
+  if (reader.palette() || reader.colour() == PNG_COLOR_TYPE_GRAY) return;
+  const bool grey = reader.colour() == PNG_COLOR_TYPE_GRAY_ALPHA;
+  fail(fmt::format("expected a mask with one number per pixel (a palette or grey), found {}",
+                   grey ? "grey with alpha" : "colours"),
+       std::string(name),
+       "write the number of its class into each pixel, as a palette PNG or an 8-bit grey one");
+}
 
-Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
-                   const DecodeOptions& options) {
+// The stored numbers as bytes.
+void take_numbers(const Reader& reader, const std::vector<uint8_t>& raw, std::string_view name,
+                  Mask& mask) {
+  mask = {reader.width(), reader.height(), raw};
+  if (!reader.grey16()) return;
+  mask.values.resize(raw.size() / 2);
+  for (size_t i = 0; i < mask.values.size(); ++i) {
+    const unsigned value = raw[2 * i] * 256u + raw[2 * i + 1];
+    if (value > 255)
+      fail(fmt::format("the mask holds class {} at ({}, {}): there may be 256 classes, 0 to 255",
+                       value, i % mask.width, i / mask.width),
+           std::string(name), "number the classes from 0 and leave out, or join, what is too many");
+    mask.values[i] = uint8_t(value);
+  }
+}
+
+// A picture, or its numbers where `mask` is given.
+Decoded read_png(std::span<const uint8_t> bytes, std::string_view name,
+                 const DecodeOptions& options, Mask* mask) {
   const bool lenient = options.allow_truncated;
   bool usable = false;  // without a header nothing is
   const auto cut = [&](const char* where) {
@@ -297,20 +323,20 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
     cut(where);
   };
   if (!reader.read_header()) stop("within the header");
-  usable = !lenient;
+  if (mask) require_numbers(reader, name);
+  usable = !lenient && !mask;
   Decoded out{allocate(reader.width(), reader.height(), name, options), 1};
   if (options.exif_orientation) out.orientation = exif_orientation(parts.exif);
-  if (!reader.start()) stop("before the first row");
+  if (!reader.start(mask)) stop("before the first row");
   if (reader.palette() && parts.palette.size() / 3 > 256)
     fail_corrupt("PNG", name, "expected at most 256 colours in its palette");
 
   Image& image = out.image;
   const size_t pixels = image.width * image.height;
-  const bool indirect = reader.palette() || reader.grey16();
+  const bool indirect = mask || reader.palette() || reader.grey16();
   std::vector<uint8_t> raw(indirect ? reader.row_bytes() * image.height : 0);
-  FUNGI_ASSERT(reader.row_bytes() == image.width * (reader.palette()  ? 1
-                                                    : reader.grey16() ? 2
-                                                                      : 3));
+  const size_t bytes_each = reader.grey16() ? 2 : indirect ? 1 : 3;
+  FUNGI_ASSERT(reader.row_bytes() == image.width * bytes_each);
   const bool complete = reader.read_rows(indirect ? raw.data() : image.rgb.data());
   if (!complete && (!lenient || reader.out_of_memory())) stop("before the last row");
   if (!lenient && parts.last_is_cut &&
@@ -318,7 +344,9 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
     cut("behind the last row");
   if (!parts.wrong_behind.empty()) fail_corrupt("PNG", name, parts.wrong_behind);
 
-  if (reader.palette()) {
+  if (mask) {
+    take_numbers(reader, raw, name, *mask);
+  } else if (reader.palette()) {
     const auto table = full_palette(parts.palette);
     for (size_t i = 0; i < pixels; ++i) std::memcpy(&image.rgb[3 * i], &table[3 * raw[i]], 3);
   } else if (reader.grey16()) {
@@ -326,6 +354,19 @@ Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
       std::memset(&image.rgb[3 * i], raw[2 * i] ? 255 : raw[2 * i + 1], 3);
   }
   return out;
+}
+
+}  // namespace
+
+Decoded decode_png(std::span<const uint8_t> bytes, std::string_view name,
+                   const DecodeOptions& options) {
+  return read_png(bytes, name, options, nullptr);
+}
+
+Mask decode_png_mask(std::span<const uint8_t> bytes, std::string_view name) {
+  Mask mask;
+  read_png(bytes, name, {}, &mask);
+  return mask;
 }
 
 }  // namespace fungi::codec

@@ -123,6 +123,19 @@ IbotParameters ibot_parameters(Preset preset, SampleKind kind) {
   return parameters;
 }
 
+// DEVIATION: the paper's formula has one temperature; its code, and all presets, leave it out
+// inside the log-sum-exp (SPEC 2.4). denominator_temperature=0.07 is the formula.
+PatchSimclrParameters patch_simclr_parameters(Preset preset) {
+  PatchSimclrParameters parameters;
+  if (preset == Preset::native) return parameters;
+  // DEVIATION: five neighbours are looked for, two used, and those are scrambled; the support is as
+  // large as the smallest memory of the experiments.
+  parameters.neighbours = 5;
+  parameters.scrambled = true;
+  parameters.support = 102400;
+  return parameters;
+}
+
 // The paper names it as future work; there is nothing to follow.
 MlmParameters mlm_parameters(Preset, SampleKind kind) {
   if (kind != SampleKind::text) fail_views("mlm", kind);

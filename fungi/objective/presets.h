@@ -11,6 +11,7 @@
 #include "fungi/objective/ibot.h"
 #include "fungi/objective/kl.h"
 #include "fungi/objective/mlm.h"
+#include "fungi/objective/patch_simclr.h"
 #include "fungi/objective/simclr.h"
 
 namespace fungi {
@@ -25,6 +26,8 @@ DinoParameters dino_parameters(Preset preset, SampleKind kind);
 SimclrParameters simclr_parameters(Preset preset, SampleKind kind);
 DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind);
 IbotParameters ibot_parameters(Preset preset, SampleKind kind);
+// Of the patches of pictures alone.
+PatchSimclrParameters patch_simclr_parameters(Preset preset);
 MlmParameters mlm_parameters(Preset preset, SampleKind kind);
 
 }  // namespace fungi

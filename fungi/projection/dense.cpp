@@ -2,7 +2,8 @@
 // Dense projections by GEMM: up to 64 samples share one pass over R. A panel of rows of every M is
 // formed and packed, the same stretch of R is expanded from its bits a few rows at a time, and
 // their product is added up in f64. The stretches depend on the layer's shape only, so the order of
-// the sums does too.
+// the sums does too. Of samples with a single pair, y = Σ_i b_i (R_i [a;1]) over the outputs i: all
+// [a;1] are packed once, and each stretch R_i meets them in a product whose end does the rest.
 #include <algorithm>
 #include <limits>
 
@@ -18,6 +19,8 @@ constexpr size_t kSamples = 64;    // per pass over R
 constexpr size_t kPanelRows = 16;  // of M; a multiple of 8 keeps stretches of R on whole bytes
 constexpr size_t kStretch = 2048;  // entries of vec(M) per product, at most
 constexpr size_t kRowBlock = 32;   // rows of R expanded at a time; with kStretch they stay in L2
+constexpr size_t kPairRows =
+    112;  // the same for pairs: with sums for a thousand of them, half of L2
 
 class DenseProjection final : public Projection {
  public:
@@ -76,6 +79,56 @@ class DenseProjection final : public Projection {
     for (size_t s = 0; s < piece.samples; ++s)
       for (size_t r = 0; r < piece.rows; ++r)
         y(piece.first_sample + s, piece.first_row + r) = static_cast<float>(scale * sums(r, s));
+  }
+
+  void run_pairs(View<const float> b, View<const float> a, Precision precision, View<float> y,
+                 Pool& pool) const override {
+    if (kind() == ProjectionKind::matrix) precision = Precision::f32;  // bf16 would round it
+    const kernel::Kernel& kernel = kernel::kernel_for(best_isa(), precision);
+    const size_t n = b.rows, length = layer().row_length();
+    Matrix<float> ends(n, length), factors(layer().outputs, n);
+    for (size_t t = 0; t < n; ++t) {
+      std::copy_n(a.row(t), a.cols, ends.row(t));
+      if (layer().bias) ends(t, a.cols) = 1;
+      for (size_t i = 0; i < b.cols; ++i) factors(i, t) = b(t, i);
+    }
+    const kernel::PackedMatrix packed = kernel::pack(kernel, ends);
+    const size_t blocks = (rows() + kPairRows - 1) / kPairRows;
+    pool.parallel_for(blocks, 1, [&](size_t block, size_t, unsigned) {
+      const size_t first = block * kPairRows, count = std::min(kPairRows, rows() - first);
+      if (precision == Precision::bf16)
+        add_pairs<kernel::bfloat16>(kernel, packed, factors, first, count, y);
+      else
+        add_pairs<float>(kernel, packed, factors, first, count, y);
+    });
+  }
+
+  // y of rows first .. first + count of R.
+  template <class Element>
+  void add_pairs(const kernel::Kernel& kernel, const kernel::PackedMatrix& packed,
+                 const Matrix<float>& factors, size_t first, size_t count, View<float> y) const {
+    const size_t n = packed.n, length = packed.k;
+    Matrix<float> sums(count, n);
+    Matrix<Element> stretch(count, round_up(length, std::max<size_t>(kernel.k_multiple, 16)));
+    std::vector<Element> wide(round_up(length, 8) + 8);  // stretches begin at whole bytes
+    Buffer scratch(kernel.gemm_scratch(count, n, length));
+    kernel::Epilogue epilogue;
+    epilogue.residual = sums.data(), epilogue.residual_stride = n;
+    epilogue.out = sums.data(), epilogue.out_stride = n;
+    epilogue.columns_alone = true;  // a sample is a column
+    for (size_t i = 0; i < layer().outputs; ++i) {
+      const size_t begin = i * length, whole = begin / 8 * 8;
+      for (size_t r = 0; r < count; ++r) {
+        source_->fill(first + r, whole, begin + length - whole, wide.data());
+        std::copy_n(wide.data() + (begin - whole), length, stretch.row(r));
+      }
+      epilogue.scale = factors.row(i);
+      kernel.gemm(count, stretch.data(), stretch.stride(), packed, epilogue, scratch.data());
+    }
+    const double scale = source_->scale();
+    for (size_t t = 0; t < n; ++t)
+      for (size_t r = 0; r < count; ++r)
+        y(t, first + r) = static_cast<float>(scale * static_cast<double>(sums(r, t)));
   }
 
   // In bf16 every sample has two columns: the rounded entries and what rounding took away.

@@ -120,6 +120,25 @@ void Projection::project(std::span<const GradientFactors> samples, View<float> y
   });
 }
 
+void Projection::project_pairs(View<const float> b, View<const float> a, Precision precision,
+                               View<float> y, Pool& pool) const {
+  if (b.rows != a.rows || b.cols != layer_.outputs || a.cols != layer_.inputs || y.rows != b.rows ||
+      y.cols != rows_)
+    fail(fmt::format("expected pairs [n, {}] and [n, {}] and room for [n, {}], found {} x {}, {} x "
+                     "{} and {} x {}",
+                     layer_.outputs, layer_.inputs, rows_, b.rows, b.cols, a.rows, a.cols, y.rows,
+                     y.cols),
+         "Projection::project_pairs");
+  if (b.rows > 0) run_pairs(b, a, precision, y, pool);
+}
+
+void Projection::run_pairs(View<const float> b, View<const float> a, Precision, View<float> y,
+                           Pool& pool) const {
+  std::vector<GradientFactors> samples;
+  for (size_t i = 0; i < b.rows; ++i) samples.push_back({b.slice(i, 1), a.slice(i, 1)});
+  project(samples, y, pool);
+}
+
 double normalise(std::span<float> y) {
   double square = 0;
   for (const float value : y) square += static_cast<double>(value) * value;

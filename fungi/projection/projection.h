@@ -87,6 +87,13 @@ class Projection {
   // time.
   void project(std::span<const GradientFactors> samples, View<float> y, Pool& pool) const;
 
+  // The same where every sample has a single pair, b [samples, outputs] and a [samples, inputs]:
+  // dense kinds then pass over R once for all of them and never form a gradient, so y may differ
+  // from that of project() in its last bits. With Precision::bf16, a should hold bf16 numbers, as
+  // what a layer of such a network reads does: others are rounded to them.
+  void project_pairs(View<const float> b, View<const float> a, Precision precision, View<float> y,
+                     Pool& pool) const;
+
  protected:
   Projection(const ProjectionOptions& options, const LayerShape& layer, size_t rows);
 
@@ -97,6 +104,8 @@ class Projection {
   virtual std::vector<Piece> split(size_t samples, unsigned threads) const = 0;
   virtual void run(std::span<const GradientFactors> samples, const Piece& piece,
                    View<float> y) const = 0;
+  virtual void run_pairs(View<const float> b, View<const float> a, Precision precision,
+                         View<float> y, Pool& pool) const;
 
  private:
   ProjectionKind kind_;

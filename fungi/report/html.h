@@ -41,7 +41,8 @@ std::string scatter(View<const float> points, std::span<const int64_t> classes,
 // The colours of scatter(), one button per class; the page's script lets it pick out a class.
 std::string legend(const std::vector<std::string>& names);
 
-// A whole page with our style and script around the body.
-std::string page(std::string_view title, std::string_view body);
+// A whole page with our style and script around the body; more of both for what a page has alone.
+std::string page(std::string_view title, std::string_view body, std::string_view style = "",
+                 std::string_view script = "");
 
 }  // namespace fungi::html

@@ -88,7 +88,8 @@ constexpr const char* kScript = R"js(
 
 }  // namespace
 
-std::string page(std::string_view title, std::string_view body) {
+std::string page(std::string_view title, std::string_view body, std::string_view style,
+                 std::string_view script) {
   // The policy makes "self-contained" a promise the browser keeps: nothing can be loaded from
   // anywhere.
   return fmt::format(
@@ -97,9 +98,9 @@ std::string page(std::string_view title, std::string_view body) {
       "media-src data:; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">"
       "<meta name=viewport content=\"width=device-width,initial-scale=1\"><link rel=icon "
-      "href=\"data:,\"><title>{}</title><style>{}</style></head>\n"
-      "<body><main>{}</main><script>{}</script></body></html>\n",
-      escape(title), kStyle, body, kScript);
+      "href=\"data:,\"><title>{}</title><style>{}{}</style></head>\n"
+      "<body><main>{}</main><script>{}{}</script></body></html>\n",
+      escape(title), kStyle, style, body, script, kScript);
 }
 
 }  // namespace fungi::html

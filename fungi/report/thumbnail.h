@@ -12,4 +12,7 @@ namespace fungi {
 // The centre square, shrunk to `side` pixels where it is larger, as a WebP file.
 std::vector<uint8_t> thumbnail(const Image& image, size_t side);
 
+// The whole picture, shrunk so that its longer side has `side` pixels where it is larger.
+std::vector<uint8_t> small_picture(const Image& image, size_t side);
+
 }  // namespace fungi

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // torchvision's RandomResizedCrop parameters (SPEC 3.6), drawn from torch's generator.
-// Internal to this room.
 #pragma once
 
 #include <cstddef>

@@ -81,28 +81,44 @@ LISTEN = """<script>addEventListener("load", () => {
 });</script></body>"""
 
 
+def make_segment_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.Path:
+    data = source / "tests/golden/segment"
+    subprocess.run([fungi, "segment", data / "pairs/train", data / "pairs/test", "-m", data / "model.safetensors", "--set", "heads=4", "--set", "family=vit",
+                    "--size", "40x56", "-k", "7", "-o", place / "segment", "-q"], check=True, stdout=subprocess.DEVNULL)
+    return place / "segment/index.html"
+
+
+def judge(browser: str, page: pathlib.Path, damages: dict[str, tuple[str, str]]) -> list[str]:
+    """The page must be right, and each damage to it noticed."""
+    text = page.read_text()
+    wrong = [f"{page.name}: {problem}" for problem in problems(browser, page, text)]
+    for name, (old, new) in damages.items():
+        if old not in text:
+            wrong.append(f"{name}: {page.name} has no {old!r} to damage")
+            continue
+        if not problems(browser, page, text.replace(old, new, 1)):
+            wrong.append(f"{page.name}: {name} went unnoticed")
+    return wrong
+
+
 def main() -> int:
     browser = os.environ.get("FUNGI_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
         print("skipped: no Chromium; `make test-browser` installs it, FUNGI_BROWSER names another one")
         return 77
     with tempfile.TemporaryDirectory() as folder:
-        page = make_page(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(folder))
-        text = page.read_text()
-        wrong = [f"the page: {problem}" for problem in problems(browser, page, text)]
         damages = {
             "a script that throws": ("<script>", "<script>throw new Error('on purpose');</script><script>"),
             "a script cut short": ('document.documentElement.dataset.ready = "yes"', "null.missing"),
             "a broken picture": ("data:image/webp;base64,UklGR", "data:image/webp;base64,AAAAA"),
             "something from outside": ("<main>", '<main><img alt="" src="http://example.invalid/x.png">'),
         }
-        for name, (old, new) in damages.items():
-            if old not in text:
-                wrong.append(f"{name}: the page has no {old!r} to damage")
-                continue
-            if not problems(browser, page, text.replace(old, new, 1)):
-                wrong.append(f"{name} went unnoticed")
-        sounds = make_sound_page(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(folder))
+        fungi, source, place = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(folder)
+        wrong = judge(browser, make_page(fungi, source, place), damages)
+        damages["a broken mask"] = ("data:image/png;base64,iVBOR", "data:image/png;base64,AAAAA")
+        del damages["a broken picture"]  # pictures under masks are backgrounds
+        wrong += judge(browser, make_segment_page(fungi, source, place), damages)
+        sounds = make_sound_page(fungi, source, place)
         if sounds:
             text = sounds.read_text().replace("</body>", LISTEN)
             wrong += [f"the page of sounds: {problem}" for problem in problems(browser, sounds, text)]
