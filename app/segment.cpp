@@ -23,12 +23,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFailuresShown = 3;
 
-std::unique_ptr<MaskDataset> open_masks(const SegmentArguments& a, bool train, Notes& notes) {
+std::unique_ptr<MaskDataset> open_masks(const SegmentArguments& a, bool train,
+                                        const std::vector<std::string>& names, Notes& notes) {
   MaskDatasetOptions o;
   o.layout = parse_mask_layout(a.layout);
   o.split = train ? a.train_split : a.test_split;
   o.role = train ? MaskDatasetOptions::Role::train : MaskDatasetOptions::Role::test;
-  if (!a.class_names.empty()) o.class_names = read_class_names(a.class_names);
+  o.class_names = names;
   o.ignore = a.stated_ignore;
   auto data = open_mask_dataset(a.data[train ? 0 : 1], o);
   notes.add(data->notes());
@@ -102,7 +103,9 @@ void print_result(const Segmenter& segmenter, const SegmentationResult& result,
 int run_test(const SegmentArguments& a) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   Notes notes{.shown = !a.quiet && !a.json};
-  const auto train = open_masks(a, true, notes), test = open_masks(a, false, notes);
+  std::vector<std::string> names;
+  if (!a.class_names.empty()) names = read_class_names(a.class_names);
+  const auto train = open_masks(a, true, names, notes), test = open_masks(a, false, names, notes);
   Pool pool(a.model.threads.count());
   PatchFeatures features =
       PatchFeatures::open(a.model.model, a.features(), pool, a.model.backbone());

@@ -19,7 +19,7 @@ constexpr const char* kAgain = "remove the folder and build the bank again";
 nlohmann::ordered_json spec_json(const BankSpec& spec) {
   return {{"width", spec.width},
           {"classes", spec.classes},
-          {"settings", nlohmann::ordered_json::parse(spec.settings)}};
+          {"settings", nlohmann::json::parse(spec.settings)}};
 }
 
 }  // namespace
