@@ -195,7 +195,7 @@ class Protocol:
             found[kind].add(np.ascontiguousarray(memory))
         from PIL import Image
         for image, mask in self.pairs(test):
-            truth = self.nearest(mask)
+            truth = self.nearest(mask).astype(np.int64)
             features = peer.features(self.normalised(image.resize((self.args.size,) * 2, Image.BILINEAR))).numpy()
             for kind, index in found.items():
                 query = features[:, :width] * math.sqrt(2) if kind == "embedding" else features
