@@ -75,10 +75,10 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
     return {};
   }
   if (data.masks) {  // a layout that holds both splits, or a folder for each
-    found.train = first_folder(folder, {"train"});
-    found.test = first_folder(folder, {"val", "test", "validation"});
-    if (!fs::is_directory(found.train / "images") || found.test.empty())
-      found.train = found.test = folder;
+    found.train = {first_folder(folder, {"train"})};
+    found.test = {first_folder(folder, {"val", "test", "validation"})};
+    if (!fs::is_directory(found.train.path / "images") || found.test.path.empty())
+      found.train = found.test = {folder};
     return found;
   }
   if (data.texts) {

@@ -39,8 +39,8 @@ RunResult run_segmentation(const PaperTable& table, const PaperBackbone& facts,
                            const fs::path& model, const PaperData& data, const FoundData& found,
                            const RunOptions& options, Pool& pool) {
   using Role = MaskDatasetOptions::Role;
-  const auto train = open_mask_dataset(found.train, {.role = Role::train}),
-             test = open_mask_dataset(found.test, {.role = Role::test});
+  const auto train = open_mask_dataset(found.train.path, {.role = Role::train}),
+             test = open_mask_dataset(found.test.path, {.role = Role::test});
   RunResult result{.train = train->size(), .test = test->size()};
   const fs::path folder = fs::path(options.work) / facts.key / data.key;
   const std::string what = fmt::format("{} {}", facts.key, data.key);

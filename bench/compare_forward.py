@@ -265,7 +265,7 @@ def main():
     parser = argparse.ArgumentParser(prog="bench/compare", description=__doc__)
     parser.add_argument("--cache", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--fungi", default=str(HERE.parent / "build" / "fungi"))
-    parser.add_argument("--models", default=",".join(compare_model.MODELS))
+    parser.add_argument("--models", default="vit_base_patch16_224,vit_small_patch16_224")
     parser.add_argument("--precision", default="f32,bf16", help="precisions of ours")
     parser.add_argument("--objectives", default="none,kl", help="objectives of ours, one run each")
     parser.add_argument("--only", action="append", help="only peers whose name contains this word")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ViTs of the comparison: shapes, random weights as one safetensors file, FLOP counts.
+"""The ViTs of the comparison: shapes, random weights as one safetensors file, FLOP counts.
 
 numpy only, because Debian's python3 runs it too. Both sides of the comparison read the same file.
 """
@@ -10,7 +10,8 @@ import struct
 import numpy as np
 
 MODELS = {"vit_base_patch16_224": dict(width=768, depth=12, heads=12),
-          "vit_small_patch16_224": dict(width=384, depth=12, heads=6)}
+          "vit_small_patch16_224": dict(width=384, depth=12, heads=6),
+          "vit_tiny_patch16_224": dict(width=192, depth=12, heads=3)}
 PATCH, SIDE, TOKENS = 16, 224, 197
 
 

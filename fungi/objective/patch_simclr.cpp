@@ -16,6 +16,8 @@ constexpr double kSelfSimilarity = -1e4;  // as in simclr.cpp
 // Softmaxes of two rows differ by a factor of at most e^(2/τ): floats must hold it.
 constexpr double kLowestTemperature = 0.025;
 
+constexpr size_t kMostHeads = 1024;  // a mistyped number shall not fill the memory
+
 // Rows of logits between unit latents and the keys they are compared with: negatives first, then
 // the latents themselves.
 class Logits {
@@ -142,6 +144,9 @@ PatchSimclr::PatchSimclr(const PatchSimclrParameters& parameters, size_t token_w
     fail(fmt::format("denominator_temperature={} is below {}: floats cannot hold such weights",
                      parameters.denominator_temperature, kLowestTemperature),
          kName, "choose a higher one; the paper has 0.07, its code 1");
+  if (parameters.heads > kMostHeads)
+    fail(fmt::format("heads={} is more than {}", parameters.heads, kMostHeads), kName,
+         "choose fewer; four already average most of the chance out");
   if (parameters.neighbours < parameters.negatives)
     fail(fmt::format("{} negatives of each token are wanted, but {} neighbours looked for",
                      parameters.negatives, parameters.neighbours),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fungi/checkpoint/checkpoint.h"
 #include "fungi/segment/patch_loss.h"
 
 namespace fungi {
@@ -76,8 +77,39 @@ BackboneOptions patch_backbone(const PatchFeatureOptions& options, BackboneOptio
   return backbone;
 }
 
+namespace {
+
+[[noreturn]] void fail_sort() {
+  fail("a model of pictures is needed", "patch features", "give a vision transformer");
+}
+
+// What would otherwise be said of a size that nobody stated. Of files that do not open without one,
+// Backbone::open() tells more.
+void check_model(const std::filesystem::path& model, const PatchFeatureOptions& options,
+                 StatedFacts facts) {
+  facts.erase("size");
+  Architecture a;
+  try {
+    a = read_architecture(Checkpoint::open(model), facts);
+  } catch (const Error&) {
+    return;
+  }
+  if (a.input != InputKind::image) fail_sort();
+  const size_t h = options.height / a.patch_h * a.patch_h,
+               w = options.width / a.patch_w * a.patch_w;
+  if (h == options.height && w == options.width) return;
+  fail(fmt::format("pictures of {}x{} cannot be cut into patches of {}x{}", options.height,
+                   options.width, a.patch_h, a.patch_w),
+       model.string(),
+       fmt::format("choose {}x{}, or {}x{}", std::max(h, a.patch_h), std::max(w, a.patch_w),
+                   h + a.patch_h, w + a.patch_w));
+}
+
+}  // namespace
+
 PatchFeatures PatchFeatures::open(const std::filesystem::path& model, PatchFeatureOptions options,
                                   Pool& pool, BackboneOptions backbone) {
+  check_model(model, options, backbone.stated_facts);
   const BackboneOptions wanted = patch_backbone(options, std::move(backbone));
   return PatchFeatures(Backbone::open(model, wanted, pool), std::move(options));
 }
@@ -87,8 +119,7 @@ PatchFeatures::PatchFeatures(Backbone backbone, PatchFeatureOptions options)
   State& s = *state_;
   const Architecture& a = s.backbone.architecture();
   const char* place = "patch features";
-  if (a.input != InputKind::image || a.channels != 3)
-    fail("a model of pictures is needed", place, "give a vision transformer");
+  if (a.input != InputKind::image || a.channels != 3) fail_sort();
   if (a.input_h != s.options.height || a.input_w != s.options.width || !s.backbone.options().tokens)
     fail("the model was opened for something else", place,
          "use PatchFeatures::open() or patch_backbone(options)");

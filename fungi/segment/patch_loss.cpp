@@ -101,6 +101,14 @@ class OverPatches final : public PatchLoss {
   std::optional<Index> index_;
 };
 
+// What of KL and DINO can be chosen here: the rest is about views.
+const std::vector<std::string> kOwnParameters{"width", "temperature", "direction",
+                                              "teacher_temperature", "student_temperature"};
+
+bool is_own(const std::string& parameter) {
+  return std::find(kOwnParameters.begin(), kOwnParameters.end(), parameter) != kOwnParameters.end();
+}
+
 // KL and DINO. To DINO the class token is the global view, and every patch a local one.
 class EachPatch final : public PatchLoss {
  public:
@@ -111,6 +119,7 @@ class EachPatch final : public PatchLoss {
                 View<float> gradient) const override {
     const Stages::Scope scope(stages, "loss");
     look(context_, tokens, gradient, [&](View<const float> rows, View<float> d_rows) {
+      for (size_t i = 0; i < rows.rows; ++i) std::fill_n(d_rows.row(i), d_rows.cols, 0.0f);
       const size_t step = together_ ? rows.rows : 1;
       for (size_t i = 0; i < rows.rows; i += step)
         objective_->loss_and_gradient({.pooled = rows.slice(i, step)},
@@ -118,7 +127,11 @@ class EachPatch final : public PatchLoss {
     });
   }
 
-  std::vector<Parameter> parameters() const override { return objective_->parameters(); }
+  std::vector<Parameter> parameters() const override {
+    std::vector<Parameter> own = objective_->parameters();
+    std::erase_if(own, [](const Parameter& p) { return !is_own(p.name); });
+    return own;
+  }
   std::vector<NamedMatrix> state() const override {
     return outside(objective_->name(), objective_->state());
   }
@@ -139,9 +152,9 @@ std::unique_ptr<PatchLoss> make_patch_loss(const std::string& specification,
   const size_t colon = std::min(specification.find(':'), specification.size());
   const std::string name = specification.substr(0, colon);
   const std::string rest = specification.substr(std::min(colon + 1, specification.size()));
+  const Overrides overrides = parse_overrides(rest, name);
   if (name == PatchSimclr::kName) {
     PatchSimclrParameters parameters = patch_simclr_parameters(context.preset);
-    const Overrides overrides = parse_overrides(rest, name);
     const auto stated = [&](std::string_view key) {
       return std::any_of(overrides.begin(), overrides.end(),
                          [&](const auto& pair) { return pair.first == key; });
@@ -152,15 +165,19 @@ std::unique_ptr<PatchLoss> make_patch_loss(const std::string& specification,
       parameters.neighbours = parameters.negatives;
     return std::make_unique<OverPatches>(parameters, context);
   }
-  ObjectiveContext own{.embedding_width = context.token_width,
-                       .token_width = context.token_width,
-                       .seed = context.seed,
-                       .preset = context.preset};
-  if (name == "kl")
-    return std::make_unique<EachPatch>(make_objective(specification, own), false, context);
-  if (name != "dino")
+  if (name != "kl" && name != "dino")
     fail(fmt::format("there is no objective '{}' on patches", name), "objective",
          "choose from: patch_simclr, kl, dino");
+  for (const auto& [parameter, value] : overrides)
+    if (!is_own(parameter))
+      fail(fmt::format("'{}' is no parameter of {} on patches", parameter, name), name,
+           fmt::format("choose from what there is of: {}", list_names(kOwnParameters)));
+  const ObjectiveContext own{.embedding_width = context.token_width,
+                             .token_width = context.token_width,
+                             .seed = context.seed,
+                             .preset = context.preset};
+  if (name == "kl")
+    return std::make_unique<EachPatch>(make_objective(specification, own), false, context);
   if (context.prefix - context.registers != 1)
     fail(fmt::format("dino on patches needs one class token, found {}",
                      context.prefix - context.registers),

@@ -174,8 +174,9 @@ TEST(PatchFeatures, APictureIsAlone) {
       PatchFeatures again = open({.projection = projection}, precision);
       set_support(again);
       Matrix<float> alone(kPictures * kPatches, width), fresh(kPictures * kPatches, width);
+      PatchScratch kept;  // for one picture after the other
       const auto run = [&](const PatchFeatures& f, size_t i, Matrix<float>& out) {
-        PatchScratch scratch;
+        PatchScratch own, &scratch = &f == &again ? kept : own;
         f.features(pictures().slice(i, 1), std::span(kIds).subspan(i, 1), scratch,
                    out.view().slice(i * kPatches, kPatches));
       };
@@ -221,6 +222,9 @@ TEST(PatchFeatures, ZeroGradientsLeaveTheToken) {
 
 TEST(PatchFeatures, RefusesWhatCannotBe) {
   EXPECT_ERROR("choose from: patch_simclr, kl, dino", open({.objective = "ibot"}));
+  EXPECT_ERROR("no parameter", open({.objective = "kl:squash=true"}));
+  EXPECT_ERROR("no parameter", open({.objective = "dino:global_crops=2"}));
+  EXPECT_ERROR("1024", open({.objective = "patch_simclr:heads=5000"}));
   EXPECT_ERROR("raise neighbours", open({.objective = "patch_simclr:neighbours=1"}));
   EXPECT_ERROR("0.025", open({.objective = "patch_simclr:denominator_temperature=0.01"}));
   EXPECT_ERROR("colour", open({.objective = "patch_simclr:colour=1"}));
@@ -236,6 +240,11 @@ TEST(PatchFeatures, RefusesWhatCannotBe) {
   Matrix<float> rows(kPictures * kPatches, features.width());
   EXPECT_ERROR("not finite", features.features(bad, kIds, scratch, rows));
   EXPECT_ERROR("rows", features.embed(bad, scratch, rows));
+  BackboneOptions heads;
+  heads.stated_facts = {{"heads", "4"}};
+  EXPECT_ERROR("40x56, or 48x64", PatchFeatures::open(kGolden + "model.safetensors",
+                                                      {.height = 41, .width = 60}, pool(), heads));
+  EXPECT_ERROR("vision", PatchFeatures::open(FUNGI_GOLDEN_DIR "/backbone/bert", {}, pool()));
   BackboneOptions stated;
   stated.stated_facts = {{"size", "32"}};
   EXPECT_ERROR("size", patch_backbone({}, stated));
