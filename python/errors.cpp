@@ -15,15 +15,23 @@ namespace {
 const std::set<std::string_view> kFunctions{"extract", "index", "inspect", "models", "pca",
                                             "project"};
 
+// As code has it; what stands for a value (N, STORE, ...) as it is.
+std::string quoted(std::string_view value) {
+  constexpr auto kStandIn = "ABCDEFGHIJKLMNOPQRSTUVWXYZ.";
+  if (value.find_first_not_of(kStandIn) == std::string_view::npos) return std::string(value);
+  return fmt::format("\"{}\"", value);
+}
+
 std::optional<std::string> said(const Word& word) {
   if (kFunctions.contains(word.name)) return fmt::format("fungi.{}()", word.name);
-  if (word.name == "stated_facts")
-    return word.key.empty() ? "facts"
-                            : fmt::format("facts={{\"{}\": {}}}", word.key,
-                                          word.value.empty() ? "..." : word.value);
+  if (word.name == "stated_facts") {
+    if (word.key.empty()) return "facts";
+    return fmt::format("facts={{\"{}\": {}}}", word.key,
+                       word.value.empty() ? "..." : quoted(word.value));
+  }
   const std::string_view name = word.name == "lambda" ? "lambdas" : word.name;
   if (word.value.empty()) return std::string(name);
-  return fmt::format("{}=\"{}\"", name, word.value);
+  return fmt::format("{}={}", name, quoted(word.value));
 }
 
 nb::object exception_of(const char* kind, const std::string& message, const std::string& place,

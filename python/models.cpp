@@ -79,7 +79,8 @@ nb::dict inspect(nb::handle given, const StatedFacts& facts) {
 
 nb::list tensors_of(nb::handle given) {
   nb::list list;
-  for (const TensorInfo& t : checkpoint_of(model_of(given)).tensors())
+  const Checkpoint checkpoint = checkpoint_of(model_of(given));
+  for (const TensorInfo& t : checkpoint.tensors())
     list.append(nb::make_tuple(to_str(t.name), to_string(t.type), t.shape));
   return list;
 }

@@ -44,8 +44,8 @@ def knn(train: Store | PathLike, test: Store | PathLike, *, k: int | None = None
     >>> import fungi
     >>> for score in fungi.knn(train, test, k=5):
     ...     print(score.features, score.columns)
-    embedding 64
-    embedding+kl 128
+    embedding 128
+    embedding+kl 256
     """
     choice(vote, "vote", ("uniform", "distance"))
     choice(metric, "metric", METRICS)

@@ -106,10 +106,10 @@ def project(store: Store | PathLike, output: PathLike, *, projection: str = "sig
 
     >>> import fungi
     >>> done = fungi.extract("demo/images/test/bag", folder + "/kept", model="demo", objectives="kl", limit=4, keep_factors=True)
-    >>> fungi.project(folder + "/kept", folder + "/wider", projection_dim=128).rows
+    >>> fungi.project(folder + "/kept", folder + "/narrower", projection_dim=64).rows
     4
-    >>> fungi.Store(folder + "/wider")["kl"].shape
-    (4, 128)
+    >>> fungi.Store(folder + "/narrower")["kl"].shape
+    (4, 64)
     """
     choice(projection, "projection", PROJECTIONS)
     if count(projection_dim, "projection_dim") and projection in ("matrix", "none"):

@@ -33,7 +33,9 @@ class Features:
     """Rows with everything that belongs to them. `features["kl"]` is a block, without a copy.
 
     >>> import fungi
-    >>> f = extractor.extract(["demo/images/test/bag/0000.png", "demo/images/test/coat/0001.png"])  # doctest: +SKIP
+    >>> features = fungi.Extractor("demo", objectives="kl").extract(["demo/images/test/bag/00018.png"])
+    >>> features["kl"].shape, features.ids
+    ((1, 128), ['00018.png'])
     """
 
     array: NDArray[np.float32]
@@ -99,9 +101,9 @@ class Extractor:
 
     >>> import fungi
     >>> extractor = fungi.Extractor("demo", objectives=["kl"])
-    >>> rows = extractor.transform(["demo/images/test/bag/00.png"])
+    >>> rows = extractor.transform(["demo/images/test/bag/00018.png"])
     >>> rows.shape, rows.dtype
-    ((1, 128), dtype('float32'))
+    ((1, 256), dtype('float32'))
     >>> list(extractor.blocks)
     ['embedding', 'kl']
     """

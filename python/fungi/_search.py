@@ -54,7 +54,7 @@ class Index:
     ([0, 1], (2, 3))
     >>> index.save(folder + "/train.index")
     >>> fungi.Index.open(folder + "/train.index")
-    Index(hnsw, 40 rows, 128 columns of embedding+kl, euclidean)
+    Index(hnsw, 60 rows, 256 columns of embedding+kl, euclidean)
     """
 
     def __init__(self, native_index: Any, path: str | None) -> None:
@@ -188,7 +188,7 @@ def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), text
     data: the texts that were extracted, to show them.
 
     >>> import fungi
-    >>> answer = fungi.search(train, images=["demo/images/test/bag/00.png"], k=2).queries[0]
+    >>> answer = fungi.search(train, images=["demo/images/test/bag/00018.png"], k=2).queries[0]
     >>> len(answer.neighbours), answer.neighbours[0].value > 0
     (2, True)
     """

@@ -19,11 +19,11 @@ class Store:
     >>> import fungi
     >>> store = fungi.Store(train)
     >>> len(store), store.blocks
-    (40, {'embedding': 64, 'kl': 64})
+    (60, {'embedding': 128, 'kl': 128})
     >>> store["kl"].shape, store.labels[:3].tolist(), store.classes[:2]
-    ((40, 64), [0, 0, 0], ['bag', 'boot'])
+    ((60, 128), [0, 0, 0], ['ankle-boot', 'bag'])
     >>> store.load("embedding+kl").shape
-    (40, 128)
+    (60, 256)
     """
 
     def __init__(self, folder: PathLike, *, allow_partial: bool = False) -> None:

@@ -3,7 +3,7 @@
 
 >>> from sklearn.pipeline import make_pipeline
 >>> from fungi.sklearn import FungiKNNClassifier, FungiTransformer
->>> pictures = ["demo/images/test/bag/00.png", "demo/images/test/coat/00.png"]
+>>> pictures = ["demo/images/test/bag/00018.png", "demo/images/test/coat/00006.png"]
 >>> model = make_pipeline(FungiTransformer("demo", objectives="kl"), FungiKNNClassifier(k=1))
 >>> model.fit(pictures, ["bag", "coat"]).predict(pictures).tolist()
 ['bag', 'coat']

@@ -41,7 +41,7 @@ def pictures(folder: pathlib.Path, split: str, first: int, count: int) -> pathli
 class Data:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        self.train_pictures = pictures(folder / "pictures/train", "train", 0, 4)
+        self.train_pictures = pictures(folder / "pictures/train", "train", 0, 6)
         self.test_pictures = pictures(folder / "pictures/test", "test", 0, 2)
         self.train, self.test = str(folder / "train"), str(folder / "test")
         fungi.extract(self.train_pictures, self.train, model=ROOT / "demo", objectives=OBJECTIVES, keep_factors=True, progress=False)
@@ -65,17 +65,10 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.fixture(autouse=True)
-def words_of_documents(doctest_namespace: dict[str, Any], request: pytest.FixtureRequest) -> None:
-    """Examples in docstrings have stores of an embedding and kl: `train` and `test`, and a `folder` to write to."""
-    if not isinstance(request.node, pytest.DoctestItem):
-        return
-    shown = request.getfixturevalue("shown")
-    doctest_namespace.update(train=shown.train, test=shown.test, folder=str(request.getfixturevalue("tmp_path")))
-
-
 @pytest.fixture(scope="session")
 def shown(data: Data) -> Any:
+    """Stores of an embedding and kl, as examples have them."""
+
     class Shown:
         train, test = str(data.folder / "shown-train"), str(data.folder / "shown-test")
 
