@@ -207,7 +207,7 @@ class Extractor:
 
     def fit_transform(self, X: Any, y: Any = None, *, progress: Progress = None) -> NDArray[np.float32]:
         """fit() and transform() of the same samples, which are kept in a list where they come one by one."""
-        X = X if hasattr(X, "__len__") else list(X)
+        X = X if hasattr(X, "__len__") or isinstance(X, os.PathLike) else list(X)
         return self.fit(X, y, progress=progress).transform(X, progress=progress)
 
     def extract(self, X: Any, *, ids: Sequence[str] | None = None, progress: Progress = None) -> Features:

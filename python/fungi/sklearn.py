@@ -10,6 +10,7 @@
 """
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,8 @@ class FungiTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if words not in ([], ["none"]):  # what is about gradients
             said.update(layer=self.layer, projection=self.projection, projection_dim=self.projection_dim)
         self.extractor_ = Extractor(self.model, **said)  # type: ignore[arg-type]
-        X = X if hasattr(X, "__len__") else list(X)
-        if len(X) == 0:
+        X = X if hasattr(X, "__len__") or isinstance(X, os.PathLike) else list(X)
+        if not isinstance(X, os.PathLike) and len(X) == 0:
             raise InputError("expected samples, found none", "X", "give at least one")
         if not self.extractor_.ready:
             self.extractor_.fit(X)
