@@ -12,6 +12,11 @@ pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebpdemux)
 pkg_check_modules(TIFF REQUIRED IMPORTED_TARGET libtiff-4>=4.5)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
+option(FUNGI_STATIC_ARCHIVE "Link the parts of libarchive that read tar files: all of it wants libxml2 and ICU, which no wheel can carry" OFF)
+if(FUNGI_STATIC_ARCHIVE)
+  set_property(TARGET PkgConfig::ARCHIVE PROPERTY INTERFACE_LINK_LIBRARIES
+    -Wl,--push-state,--as-needed -l:libarchive.a -lnettle -llzma -lzstd -l:liblz4.so.1 -lbz2 -lz -Wl,--pop-state)
+endif()
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 set_property(TARGET PkgConfig::UTF8PROC PROPERTY INTERFACE_COMPILE_OPTIONS)  # of Windows, for every source of ours
 find_package(LAPACK REQUIRED)

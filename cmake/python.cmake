@@ -12,22 +12,20 @@ set_target_properties(fungi-python PROPERTIES OUTPUT_NAME _fungi LIBRARY_OUTPUT_
 target_include_directories(fungi-python PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(fungi-python PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi-python PRIVATE fungi::fungi fmt::fmt nlohmann_json::nlohmann_json)
+target_compile_options(fungi-python PRIVATE -Wno-shadow)
+target_compile_options(nanobind-static PRIVATE -w)
 target_link_options(fungi-python PRIVATE -Wl,--exclude-libs,ALL)
 
 # The files beside it are the ones of the source tree.
 file(GLOB FUNGI_PYTHON_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/fungi/*.py* ${PROJECT_SOURCE_DIR}/python/fungi/py.typed)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/fungi)
 foreach(file ${FUNGI_PYTHON_FILES})
   get_filename_component(name ${file} NAME)
   file(CREATE_LINK ${file} ${PROJECT_BINARY_DIR}/python/fungi/${name} SYMBOLIC)
 endforeach()
 
-# What type checkers know of it.
-nanobind_add_stub(fungi-python-stub MODULE fungi._fungi OUTPUT ${PROJECT_BINARY_DIR}/python/fungi/_fungi.pyi
-  PYTHON_PATH ${PROJECT_BINARY_DIR}/python DEPENDS fungi-python)
-
 # In a wheel the command lies beside the module.
 if(SKBUILD)
   install(TARGETS fungi-python LIBRARY DESTINATION fungi COMPONENT python)
-  install(FILES ${PROJECT_BINARY_DIR}/python/fungi/_fungi.pyi DESTINATION fungi COMPONENT python)
   install(PROGRAMS $<TARGET_FILE:fungi-cli> DESTINATION fungi/bin COMPONENT python)
 endif()

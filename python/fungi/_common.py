@@ -72,7 +72,7 @@ def size(value: int | str, name: str = "memory") -> int:
     found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise InputError(f"expected a size such as 8GB, found {value!r}", name, "give bytes as a number, or a text with a unit")
-    return int(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")
+    return int(found[1]) << 10 * " KMGT".index(found[2].upper() or " ")
 
 
 def choice(value: str, name: str, choices: tuple[str, ...]) -> str:

@@ -122,7 +122,8 @@ class Extractor:
             max_tokens=max_tokens, tokenizer=tokenizer)
         self._like = path(like, "like")
         self._threads = threads
-        native, found, self._path = (None, {}, None) if model is None else _models.resolve(model)
+        native, found, where = (None, {}, None) if model is None else _models.resolve(model)
+        self._path: str | None = where
         if found:
             self._settings["facts"] = {**found, **self._settings.get("facts", {})}
         if self._path is not None:

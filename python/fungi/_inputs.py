@@ -66,7 +66,7 @@ def pixels(array: np.ndarray[Any, Any], place: str) -> np.ndarray[Any, Any]:
 def _wave(value: Any, place: str) -> Item | None:
     if isinstance(value, Mapping) and "array" in value and "sampling_rate" in value:
         value = (value["array"], value["sampling_rate"])
-    if not (isinstance(value, tuple) and len(value) == 2 and np.isscalar(value[1])):
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], (int, float, np.number))):
         return None
     array = _from_torch(value[0]) if _is_torch(value[0]) else np.asarray(value[0])
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.floating):

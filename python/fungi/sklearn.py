@@ -65,7 +65,7 @@ class FungiTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     max_tokens=self.max_tokens, tokenizer=self.tokenizer, threads=self.threads)
         if words not in ([], ["none"]):  # what is about gradients
             said.update(layer=self.layer, projection=self.projection, projection_dim=self.projection_dim)
-        self.extractor_ = Extractor(self.model, **said)  # type: ignore[arg-type]
+        self.extractor_ = Extractor(self.model, **said)
         X = X if hasattr(X, "__len__") or isinstance(X, os.PathLike) else list(X)
         if not isinstance(X, os.PathLike) and len(X) == 0:
             raise InputError("expected samples, found none", "X", "give at least one")
@@ -115,7 +115,7 @@ class FungiKNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.vote == "distance" and self.metric != "euclidean":
             raise InputError(f"vote=\"distance\" needs metric=\"euclidean\", found {self.metric}", "vote", "")
         if self.k is not None and not 1 <= self.k <= len(X):
-            raise InputError(f"expected a number of neighbours from 1 to {len(X)}, found {self.k}", "k", "leave it out: None fits any number of rows")
+            raise InputError(f"expected at least 1 neighbour and at most n_samples = {len(X)}, found {self.k}", "k", "leave it out: None fits any number of rows")
         self.classes_, labels = np.unique(y, return_inverse=True)
         self._rows = X
         self._labels = np.ascontiguousarray(labels.reshape(-1), np.int64)

@@ -25,20 +25,19 @@ def kl():
 
 
 def resident() -> int:
-    gc.collect()
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_import_is_quick_and_light():
-    code = ("import sys, time; import numpy; t = time.perf_counter(); import fungi; t = time.perf_counter() - t;"
+    code = ("import sys, time; import numpy; t = time.process_time(); import fungi; t = time.process_time() - t;"
             "print(t, [m for m in ('torch', 'sklearn', 'pandas', 'PIL', 'tqdm', 'pyarrow') if m in sys.modules])")
     times = []
     for _ in range(3):
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split(" ", 1)
         times.append(float(said[0]))
         assert said[1].strip() == "[]"
-    assert min(times) < 0.15
+    assert min(times) < 0.15  # of the processor: others may have it
 
 
 def test_the_lock_is_released(kl, arrays):
@@ -101,7 +100,7 @@ def test_an_exception_of_a_progress_function_comes_through(kl, arrays, data):
     with pytest.raises(Enough):
         kl.transform(np.concatenate([arrays] * 100), progress=enough)
     with pytest.raises(Enough):
-        fungi.knn(data.train, data.test, progress=enough)
+        fungi.linear(data.train, data.test, progress=enough)
     assert len(kl.transform(arrays)) == len(arrays)
 
 
@@ -173,16 +172,18 @@ def test_cycles_leave_nothing_behind(arrays, data):
 
     for _ in range(50):
         cycle()
+    gc.collect()
     before, files = resident(), len(os.listdir("/proc/self/fd"))
     for _ in range(int(os.environ.get("FUNGI_CYCLES", 150))):
         cycle()
+    gc.collect()
     assert resident() - before < 6 << 20
     assert len(os.listdir("/proc/self/fd")) == files
 
 
 def test_arrays_are_not_copied(kl, arrays):
     """A batch of uint8 pictures is read where it lies."""
-    many = np.ascontiguousarray(np.concatenate([np.tile(arrays, (1, 12, 12, 1))] * 30))
+    many = np.ascontiguousarray(np.concatenate([np.tile(arrays, (1, 12, 12, 1))] * 60))
     kl.transform(many[:64])
     peak = 0
     end = threading.Event()
@@ -190,12 +191,8 @@ def test_arrays_are_not_copied(kl, arrays):
     def watch():
         nonlocal peak
         while not end.is_set():
-            peak = max(peak, resident_quick())
+            peak = max(peak, resident())
             time.sleep(0.002)
-
-    def resident_quick():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     before = resident()
     thread = threading.Thread(target=watch)

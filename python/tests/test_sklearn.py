@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
 from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import Normalizer  # noqa: E402
-from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+from sklearn.utils import estimator_checks  # noqa: E402
 
 from fungi.sklearn import FungiKNNClassifier, FungiTransformer  # noqa: E402
 
@@ -28,10 +28,17 @@ EXPECTED_FAILURES: dict[str, str] = {}
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("estimator", [FungiTransformer("demo", objectives="kl"), FungiKNNClassifier(), FungiKNNClassifier(3, vote="distance")])
 def test_scikit_learns_own_checks(estimator):
-    results = check_estimator(estimator, expected_failed_checks=EXPECTED_FAILURES, on_fail=None)
+    results = estimator_checks.check_estimator(estimator, expected_failed_checks=EXPECTED_FAILURES, on_fail=None)
     failed = [f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == "failed"]
     assert not failed
-    assert sum(r["status"] == "passed" for r in results) > (40 if isinstance(estimator, FungiKNNClassifier) else 3)
+    # What does not read tables is asked for little; the next test asks for more.
+    assert sum(r["status"] == "passed" for r in results) >= (40 if isinstance(estimator, FungiKNNClassifier) else 1)
+
+
+@pytest.mark.parametrize("check", ["check_get_params_invariance", "check_set_params", "check_no_attributes_set_in_init", "check_estimator_repr",
+                                   "check_parameters_default_constructible", "check_estimator_cloneable", "check_valid_tag_types"])
+def test_scikit_learns_checks_of_parameters(check):
+    getattr(estimator_checks, check)("FungiTransformer", FungiTransformer("demo", objectives="kl"))
 
 
 def samples(data):
