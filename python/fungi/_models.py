@@ -76,13 +76,23 @@ def _heads(module: Any) -> int | None:
     return None
 
 
+def _as_in_files(module: Any, state: Any) -> Any:
+    """transformers 5 names tensors otherwise in memory than in files."""
+    try:
+        from transformers.core_model_loading import revert_weight_conversion
+    except ImportError:
+        return state
+    return revert_weight_conversion(module, state)
+
+
 def _module(module: Any) -> tuple[Any, dict[str, str]]:
     """A torch module: its state dict, and what its own library knows of it."""
     name = f"{type(module).__name__} in memory"
     state = module.state_dict()
     config = getattr(module, "config", None)
     if config is not None and hasattr(config, "to_dict"):  # transformers
-        return _memory(name, state, {"config.json": _plain(config.to_dict())}), {}
+        said = {"architectures": [type(module).__name__], **_plain(config.to_dict())}
+        return _memory(name, _as_in_files(module, state), {"config.json": said}), {}
     told = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
     facts: dict[str, str] = {}
     if told is not None:
