@@ -2,6 +2,7 @@
 """What all calls share: threads, progress, warnings, paths."""
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -94,7 +95,10 @@ def warn(notes: list[str], level: int = 3) -> None:
 
 def _bar() -> Any:
     try:
-        from tqdm.auto import tqdm
+        if "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets"):
+            from tqdm.notebook import tqdm
+        else:
+            from tqdm.std import tqdm
     except ImportError:
         return None
     return tqdm
