@@ -25,7 +25,7 @@ DType parse_type(const std::string& name) {
 MemoryModel::MemoryModel(std::string name, nb::list tensors, nb::dict beside)
     : name_(std::move(name)), kept_(tensors) {
   for (nb::handle tensor : tensors) {  // (name, type, shape, bytes)
-    const auto bytes = nb::cast<Bytes>(tensor[3]);
+    const auto bytes = nb::cast<Bytes>(tensor[3], false);  // a converted copy would be gone too early
     tensors_.push_back({{from_str(tensor[0]), parse_type(nb::cast<std::string>(tensor[1])),
                          nb::cast<std::vector<size_t>>(tensor[2])},
                         std::as_bytes(std::span(bytes.data(), bytes.size()))});

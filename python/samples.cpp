@@ -51,6 +51,8 @@ struct NameOf {
 using PixelArray = nb::ndarray<const uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
 using WaveArray = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+constexpr bool kAsItIs = false;  // a converted copy would be gone before it is read
+
 // What python/fungi/_inputs.py made of a user's sample.
 Samples::Item item_of(nb::handle given, SampleKind kind) {
   if (nb::isinstance<nb::str>(given)) {
@@ -61,10 +63,10 @@ Samples::Item item_of(nb::handle given, SampleKind kind) {
     return Samples::Encoded{{reinterpret_cast<const uint8_t*>(PyBytes_AsString(given.ptr())),
                              size_t(PyBytes_Size(given.ptr()))}};
   if (nb::isinstance<nb::tuple>(given)) {
-    const auto [samples, rate] = nb::cast<std::pair<WaveArray, double>>(given);
-    return Samples::Wave{{samples.data(), samples.size()}, rate};
+    const auto samples = nb::cast<WaveArray>(given[0], kAsItIs);
+    return Samples::Wave{{samples.data(), samples.size()}, nb::cast<double>(given[1])};
   }
-  const auto pixels = nb::cast<PixelArray>(given);
+  const auto pixels = nb::cast<PixelArray>(given, kAsItIs);
   return Samples::Pixels{pixels.data(), pixels.shape(1), pixels.shape(0)};
 }
 

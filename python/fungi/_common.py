@@ -83,9 +83,11 @@ def choice(value: str, name: str, choices: tuple[str, ...]) -> str:
 
 
 def count(value: int, name: str, least: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
         raise InputError(f"expected a whole number that is at least {least}, found {value!r}", name, "")
-    return value
+    if value >= 1 << 63:
+        raise InputError(f"expected a number below 2^63, found {value}", name, "")
+    return int(value)
 
 
 def warn(notes: list[str], level: int = 3) -> None:
