@@ -29,8 +29,10 @@ def run(words: list[str]) -> Any:
     """Its JSON; its message as an exception."""
     done = subprocess.run([command(), *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["it failed"]
-        raise Error(last[0].removeprefix("fungi: "), f"fungi {words[0]}", "")
+        lines = done.stderr.strip().splitlines() or ["it failed"]
+        said = next((line for line in lines if line.startswith("fungi: ")), lines[0])
+        hint = next((line.strip().removeprefix("hint: ") for line in lines if line.strip().startswith("hint: ")), "")
+        raise Error(said.removeprefix("fungi: "), f"fungi {words[0]}", hint)
     return json.loads(done.stdout)
 
 

@@ -85,8 +85,8 @@ def choice(value: str, name: str, choices: tuple[str, ...]) -> str:
 def count(value: int, name: str, least: int = 0) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
         raise InputError(f"expected a whole number that is at least {least}, found {value!r}", name, "")
-    if value >= 1 << 63:
-        raise InputError(f"expected a number below 2^63, found {value}", name, "")
+    if value >= 1 << 64:
+        raise InputError(f"expected a number below 2^64, found {value}", name, "")
     return int(value)
 
 

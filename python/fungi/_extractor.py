@@ -224,6 +224,8 @@ class Extractor:
     def _samples(self, items: list[Any], ids: Sequence[str] | None) -> Any:
         if not items:
             raise InputError("expected samples, found none", "samples", "give at least one")
+        if ids is not None and not all(isinstance(id, str) for id in ids):
+            raise InputError("expected texts", "ids", "give a str for each sample")
         return _fungi.Samples(items, [] if ids is None else list(ids), self.kind)
 
     def _parts(self, X: Any, ids: Sequence[str] | None) -> Iterator[Any]:
