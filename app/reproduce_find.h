@@ -16,8 +16,9 @@ struct FoundData {
   std::filesystem::path train,
       test;  // equal for a folder that holds both splits (CIFAR), and for retrieval
   std::string train_split, test_split;
-  std::filesystem::path validation;  // the official one; may be empty
-  std::filesystem::path truth;       // of retrieval
+  std::filesystem::path validation;   // the official one; may be empty
+  std::filesystem::path truth;        // of retrieval
+  std::filesystem::path label_names;  // of texts whose labels are numbers; may be empty
 };
 
 struct Absent {

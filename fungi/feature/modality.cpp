@@ -36,6 +36,11 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
   }
 }
 
+SampleKind sample_kind(const InputSettings& settings) {
+  if (std::holds_alternative<TextSettings>(settings)) return SampleKind::text;
+  return std::holds_alternative<ImageSettings>(settings) ? SampleKind::image : SampleKind::own;
+}
+
 DecodeOptions decode_options(const InputSettings& settings) {
   const auto* image = std::get_if<ImageSettings>(&settings);
   return image ? image->decode : DecodeOptions{};

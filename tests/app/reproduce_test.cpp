@@ -46,7 +46,7 @@ void link_pictures(const std::string& split, size_t classes, size_t each, const 
 
 TEST(Reproduce, ListsTables) {
   const json list = reproduce("");
-  EXPECT_EQ(list.size(), 9u);
+  EXPECT_EQ(list.size(), 11u);
   std::set<std::string> names;
   for (const json& t : list) names.insert(t["table"].get<std::string>());
   EXPECT_TRUE(names.count("knn") && names.count("linear") && names.count("clusters") &&
