@@ -123,6 +123,47 @@ nb::dict kmeans_of(const Store& store, Combined c, std::optional<uint64_t> seed,
   return out;
 }
 
+nb::dict weighted(const WeightedFeatures& f) {
+  nb::dict d;
+  d["features"] = f.features;
+  d["accuracy"] = f.accuracy;
+  d["gain"] = f.gain;
+  d["gain_error"] = f.gain_error;
+  return d;
+}
+
+nb::dict choose_of(const Store& train, const std::string& features, std::vector<double> weights,
+                   size_t k, size_t folds, size_t most_rows, uint64_t seed, unsigned threads,
+                   nb::object progress) {
+  Watch watch(std::move(progress));
+  ChooseOptions options{.features = features,
+                        .k = k,
+                        .folds = folds,
+                        .most_rows = most_rows,
+                        .seed = seed,
+                        .progress = watch.ending_reporter("choose")};
+  if (!weights.empty()) options.weights = std::move(weights);
+  Choice choice;
+  watch.run([&] {
+    Pool pool(threads_or_default(threads));
+    choice = choose_features(train, options, pool);
+  });
+  nb::list best;
+  for (const WeightedFeatures& f : choice.best_of_blocks) best.append(weighted(f));
+  nb::dict d;
+  d["rows"] = choice.rows;
+  d["k"] = choice.k;
+  d["first"] = weighted(choice.first);
+  d["chosen"] = weighted(choice.chosen);
+  d["equal"] = choice.equal.features.empty() ? nb::object(nb::none()) : weighted(choice.equal);
+  d["expected_accuracy"] = choice.expected;
+  d["expected_gain"] = choice.expected_gain;
+  d["expected_error"] = choice.expected_error;
+  d["best_of_blocks"] = best;
+  d["notes"] = worded_list(choice.notes);
+  return d;
+}
+
 }  // namespace
 
 void add_evaluations(nb::module_& m) {
@@ -136,7 +177,9 @@ void add_evaluations(nb::module_& m) {
         nb::arg("combined"), nb::arg("lambdas"), nb::arg("shots"), nb::arg("progress").none());
   m.def("kmeans", kmeans_of, nb::arg("store"), nb::arg("combined"), nb::arg("seed").none(),
         nb::arg("progress").none());
-  m.def("default_lambdas", default_lambdas);
+  m.def("choose", choose_of, nb::arg("train"), nb::arg("features"), nb::arg("weights"),
+        nb::arg("k"), nb::arg("folds"), nb::arg("most_rows"), nb::arg("seed"), nb::arg("threads"),
+        nb::arg("progress").none());
 }
 
 }  // namespace fungi::python

@@ -12,9 +12,7 @@ rm -rf "$build/env" && mkdir -p "$build" "$out"
 raw="$build/raw"
 rm -rf "$raw"
 "$build/env/bin/python" -m build --wheel --outdir "$raw" \
-  -C build-dir="$build/{wheel_tag}" \
-  -C cmake.define.FUNGI_AVIF=OFF -C cmake.define.FUNGI_HEIF=OFF -C cmake.define.FUNGI_HDF5=OFF \
-  -C cmake.define.FUNGI_STATIC_ARCHIVE=ON -C cmake.define.BLA_VENDOR=Generic .
+  -C build-dir="build-wheel-{wheel_tag}" -C cmake.define.FUNGI_LEAN=ON -C cmake.define.BLA_VENDOR=Generic .
 libraries=/usr/lib/$(uname -m)-linux-gnu
 PATH="$PWD/$build/env/bin:$PATH" LD_LIBRARY_PATH="$libraries/lapack:$libraries/blas" \
   "$build/env/bin/auditwheel" repair --strip --wheel-dir "$out" "$raw"/*.whl

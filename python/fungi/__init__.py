@@ -6,7 +6,7 @@ estimators for scikit-learn (`fungi.sklearn`). Nothing but numpy is needed.
 """
 from fungi._common import set_threads, threads
 from fungi._errors import (Error, FungiWarning, InputError, InputTypeError, MissingError, NotFittedError, SampleError)
-from fungi._evaluate import cka, kmeans, knn, linear, retrieve
+from fungi._evaluate import choose, cka, kmeans, knn, linear, retrieve
 from fungi._extract import extract, project
 from fungi._extractor import Extractor, Failure, Features
 from fungi._fungi import __version__
@@ -16,6 +16,6 @@ from fungi._works import bench, export, info, inspect, models, report, reproduce
 
 __all__ = [
     "Error", "Extractor", "Failure", "Features", "Found", "FungiWarning", "Index", "InputError", "InputTypeError", "MissingError",
-    "NotFittedError", "SampleError", "Store", "__version__", "bench", "cka", "export", "extract", "index", "info", "inspect",
+    "NotFittedError", "SampleError", "Store", "__version__", "bench", "choose", "cka", "export", "extract", "index", "info", "inspect",
     "kmeans", "knn", "linear", "models", "pca", "project", "report", "reproduce", "retrieve", "search", "set_threads", "threads",
 ]

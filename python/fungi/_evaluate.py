@@ -8,7 +8,7 @@ from typing import Any
 from fungi import _fungi
 from fungi._common import PathLike, Progress, choice, count, path, progress_function, size, threads as threads_of, warn
 from fungi._errors import InputError
-from fungi._results import Cka, KMeansScore, KnnScore, LinearScore, RetrievalScore, made
+from fungi._results import Choice, Cka, KMeansScore, KnnScore, LinearScore, RetrievalScore, WeightedFeatures, made
 from fungi._store import Store, native
 
 METRICS = ("euclidean", "inner_product", "cosine")
@@ -120,6 +120,24 @@ def retrieve(database: Store | PathLike, queries: Store | PathLike, *, truth: Pa
         out = _fungi.retrieve(native(database), native(queries), path(truth, "truth"),
                               _combined(features, all_combinations, columns, memory, threads), metric, exact_gradients, show)
     return [made(RetrievalScore, one, pca=columns, exact_gradients=exact_gradients) for one in out]
+
+
+def choose(train: Store | PathLike, *, features: str | None = None, weights: Sequence[float] | None = None, k: int = 20, folds: int = 5,
+           most_rows: int = 8192, seed: int = 42, threads: int = 0, progress: Progress = None) -> Choice:
+    """Which blocks of a store help on its own rows, and with how much weight.
+
+    >>> import fungi
+    >>> fungi.choose(train, k=5, folds=3).first.features
+    'embedding'
+    """
+    if weights is not None and not (weights and all(isinstance(v, (int, float)) and v > 0 for v in weights)):
+        raise InputError(f"expected positive numbers, found {weights!r}", "weights", "")
+    with progress_function(progress) as show:
+        out = _fungi.choose(native(train), features or "", [float(v) for v in weights or []], count(k, "k", 1), count(folds, "folds", 1),
+                            count(most_rows, "most_rows", 1), count(seed, "seed"), threads_of(threads), show)
+    warn(out["notes"])
+    one = {name: WeightedFeatures(**out[name]) if out[name] else None for name in ("first", "chosen", "equal")}
+    return made(Choice, out, **one, best_of_blocks=[WeightedFeatures(**f) for f in out["best_of_blocks"]])
 
 
 def cka(store: Store | PathLike, *, features: str | None = None, threads: int = 0) -> Cka:

@@ -94,6 +94,32 @@ class RetrievalScore:
 
 
 @dataclass
+class WeightedFeatures:
+    """Blocks with their weights, and what they gain over the first block alone."""
+
+    features: str
+    accuracy: float
+    gain: float
+    gain_error: float
+
+
+@dataclass
+class Choice:
+    """Which blocks help on a store's own rows, and with how much weight."""
+
+    rows: int
+    k: int
+    first: WeightedFeatures
+    chosen: WeightedFeatures
+    equal: WeightedFeatures | None
+    expected_accuracy: float
+    expected_gain: float
+    expected_error: float
+    best_of_blocks: list[WeightedFeatures]
+    notes: list[str]
+
+
+@dataclass
 class Cka:
     """Linear CKA between every two blocks."""
 

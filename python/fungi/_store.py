@@ -103,7 +103,7 @@ class Store:
         return [classes[label] if label >= 0 else None for label in self.labels]
 
     def _columns(self, features: str) -> list[str]:
-        names = list(self.blocks) if features in ("", "all") else features.split("+")
+        names = list(self.blocks) if features in ("", "all") else [part.split("*")[-1] for part in features.split("+")]
         return [f"{name}_{column}" for name in names for column in range(self.blocks[name])]
 
     def to_pandas(self, features: str = "all", *, normalise: bool = True) -> Any:
