@@ -19,6 +19,7 @@ struct ExtractArguments {
   std::vector<std::string> objectives{"kl", "dino", "simclr"};
   ProjectionArguments projection;
   std::string prefix;
+  double weight = 1;
   size_t limit = 0, shard = 0, max_tokens = 0;
   uint64_t seed = 42;
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false,

@@ -7,11 +7,24 @@
 #include <span>
 
 #include "app/features.h"
+#include "app/text_columns.h"
 #include "app/words.h"
 #include "fungi/base/atomic_file.h"
+#include "fungi/feature/modality.h"
 #include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
+
+namespace {
+
+// What the rows of a store were; of stores of other programs, which do not say, pictures.
+SampleKind kind_of_rows(const Store& store) {
+  const StoreSpec& spec = store.manifest().spec;
+  return has_settings(spec) ? sample_kind(read_settings(spec, store.folder().string()).input)
+                            : SampleKind::image;
+}
+
+}  // namespace
 
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
@@ -19,6 +32,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     ReportOptions report;
     VotersOption voters;
     MemoryOption memory;
+    TextColumnsArguments columns;
     ThreadsOption threads;
   };
   self = parent.add_subcommand(
@@ -27,14 +41,16 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store extracted with --like TRAIN")->required();
   self->add_option("-o,--output", a->out, "The page")->capture_default_str();
-  auto* of_train = self->add_option("--train-pictures", a->train_pictures,
+  auto* of_train = self->add_option("--train-pictures,--train-data", a->train_pictures,
                                     "Data set of TRAIN, to show neighbours");
   auto* of_test =
-      self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
+      self->add_option("--test-pictures,--test-data", a->test_pictures, "Data set of TEST")
+          ->needs(of_train);
   of_train->needs(of_test);
-  self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
+  self->add_option("--queries", a->report.queries, "Test samples shown with their neighbours")
       ->capture_default_str()
       ->needs(of_train);
+  a->columns.add_to(*self);
   a->voters.add_to(*self);
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
@@ -53,8 +69,10 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     a->report.k = usual.k;
     a->report.memory_limit = a->memory.limit();
     std::unique_ptr<Dataset> train_pictures, test_pictures;
-    if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures);
-    if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures);
+    DatasetOptions data{.samples = kind_of_rows(train)};
+    a->columns.apply(data);
+    if (!a->train_pictures.empty()) train_pictures = open_dataset(a->train_pictures, data);
+    if (!a->test_pictures.empty()) test_pictures = open_dataset(a->test_pictures, data);
     Pool pool(a->threads.count());
     for (const std::string& note :
          report_notes(train, test, train_pictures.get(), test_pictures.get()))

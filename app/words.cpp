@@ -41,6 +41,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
     {"precision", "--precision"},
+    {"prefix", "--prefix"},
     {"probes", "--probes"},
     {"project", "'fungi project'"},
     {"prune", "--prune"},
@@ -60,6 +61,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
     {"validation", "--validation"},
+    {"weight", "--weight"},
     {"weights", "--weights"},
 };
 

@@ -40,7 +40,8 @@ ViewPlan simplest(const ViewPlan& plan) {
 }
 
 bool is_random(const ViewPlan& plan) {
-  return std::holds_alternative<ImageCrops>(plan) || std::holds_alternative<WordDeletions>(plan);
+  return std::holds_alternative<ImageCrops>(plan) || std::holds_alternative<WordDeletions>(plan) ||
+         std::holds_alternative<HiddenWords>(plan);
 }
 
 ViewCounts view_counts(const ViewPlan& plan, const std::string& place) {

@@ -63,7 +63,8 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
   for (const StoreBlock& b : set.blocks) {
     if (!run.normalise) break;
     store::unit_rows(
-        {set.features.data() + column, set.features.rows(), b.width, set.features.cols()});
+        {set.features.data() + column, set.features.rows(), b.width, set.features.cols()},
+        float(b.weight));
     column += b.width;
   }
   if (failures) *failures = std::move(rows.failures);

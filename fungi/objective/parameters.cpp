@@ -63,6 +63,11 @@ struct PlanVisitor {
     visitor.fraction("local_deleted", words.local_share);
     visitor.one_of("rule", words.rule, {"counted", "independent"});
   }
+  void operator()(HiddenWords& words) const {
+    visitor.count("views", words.views, 1);
+    visitor.fraction("hidden", words.share);
+    visitor.one_of("rule", words.rule, {"mixed", "mask_only"});
+  }
 };
 
 }  // namespace
