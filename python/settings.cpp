@@ -76,7 +76,7 @@ void apply_projection(const nb::dict& stated, ExtractorOptions& e) {
 
 void require_gradients(const nb::dict& stated, const ExtractorOptions& e) {
   if (!e.objectives.empty()) return;
-  for (const char* name : {"projection", "projection_dim", "layer", "keep_factors"})
+  for (const char* name : {"projection", "projection_dim", "layer", "keep_factors", "weight"})
     if (stated.contains(name))
       raise("InputError", "is about gradients, of which objectives=\"none\" has none", name,
             "leave it out");
@@ -102,6 +102,7 @@ void apply(const nb::dict& stated, ExtractionSettings& settings) {
   if (has("objectives"))
     e.objectives = objectives_of(nb::cast<std::vector<std::string>>(stated["objectives"]));
   if (has("preset")) e.preset = parse_preset(text("preset"));
+  if (has("weight")) e.gradient_weight = nb::cast<double>(stated["weight"]);
   if (has("seed")) e.seed = nb::cast<uint64_t>(stated["seed"]);
   if (has("storage")) settings.type = parse_store_type(text("storage"));
   if (has("exif")) e.decode.exif_orientation = flag("exif");
@@ -129,6 +130,7 @@ ExtractorOptions copy_of(const ExtractorOptions& o) {
   copy.projection_matrix = o.projection_matrix.copy();
   copy.seed = o.seed;
   copy.projection_seed = o.projection_seed;
+  copy.gradient_weight = o.gradient_weight;
   copy.keep_factors = o.keep_factors;
   copy.decode = o.decode;
   copy.text = o.text;

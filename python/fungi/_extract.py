@@ -43,7 +43,7 @@ def _held(data: Any, kind: str, ids: Sequence[str] | None, labels: Sequence[Any]
 def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str | Iterable[str] | None = None,
             preset: str | None = None, layer: str | None = None, precision: str | None = None,
             facts: Mapping[str, Any] | None = None, projection: str | None = None, projection_dim: int | None = None,
-            given: Any = None, seed: int | None = None, like: PathLike | Store | None = None, kind: str = "auto", split: str = "",
+            weight: float | None = None, given: Any = None, seed: int | None = None, like: PathLike | Store | None = None, kind: str = "auto", split: str = "",
             text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
             limit: int = 0, keep_factors: bool | None = None, exif: bool | None = None, allow_truncated: bool | None = None,
             prefix: str | None = None, max_tokens: int | None = None, tokenizer: PathLike | None = None, strict: bool = False,
@@ -73,7 +73,7 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
         raise InputError("together they would drop all rows beyond the limit", "prune", "leave out limit or prune")
     choice(kind, "kind", KINDS)
     stated = stated_settings(objectives=objectives, preset=preset, layer=layer, precision=precision, facts=facts,
-                             projection=projection, projection_dim=projection_dim, given=given, seed=seed, storage=storage,
+                             projection=projection, projection_dim=projection_dim, weight=weight, given=given, seed=seed, storage=storage,
                              keep_factors=keep_factors, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
                              max_tokens=max_tokens, tokenizer=tokenizer)
     what, found, _ = (None, {}, None) if model is None else _models.resolve(model)

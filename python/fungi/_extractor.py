@@ -80,6 +80,9 @@ def stated_settings(**settings: Any) -> dict[str, Any]:
     for name in ("seed", "max_tokens", "projection_dim"):
         if settings.get(name) is not None:
             count(settings[name], name)
+    weight = settings.get("weight")
+    if weight is not None and not (isinstance(weight, (int, float)) and 0 < weight < float("inf")):
+        raise InputError(f"expected a positive number, found {weight!r}", "weight", "")
     if settings.get("precision") is not None:
         choice(settings["precision"], "precision", ("auto", "f32", "bf16"))
     return {key: value for key, value in settings.items() if value is not None}
@@ -110,7 +113,8 @@ class Extractor:
 
     def __init__(self, model: Any = None, *, objectives: str | Iterable[str] | None = None, preset: str | None = None,
                  layer: str | None = None, precision: str | None = None, facts: Mapping[str, Any] | None = None,
-                 projection: str | None = None, projection_dim: int | None = None, given: Any = None, seed: int | None = None,
+                 projection: str | None = None, projection_dim: int | None = None, weight: float | None = None, given: Any = None,
+                 seed: int | None = None,
                  exif: bool | None = None, allow_truncated: bool | None = None, prefix: str | None = None,
                  max_tokens: int | None = None, tokenizer: PathLike | None = None, like: PathLike | None = None,
                  threads: int = 0) -> None:
@@ -118,7 +122,7 @@ class Extractor:
             raise InputError("expected a model, found none", "model", "give a checkpoint, or like= a store")
         self._settings = stated_settings(
             objectives=objectives, preset=preset, layer=layer, precision=precision, facts=facts, projection=projection,
-            projection_dim=projection_dim, given=given, seed=seed, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
+            projection_dim=projection_dim, weight=weight, given=given, seed=seed, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
             max_tokens=max_tokens, tokenizer=tokenizer)
         self._like = path(like, "like")
         self._threads = threads

@@ -38,7 +38,7 @@ class FungiTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(self, model: Any = None, *, objectives: Any = OBJECTIVES, preset: str = "native",
                  layer: str = "blocks.-1.attn.proj", precision: str = "auto", facts: Any = None, projection: str = "sign",
-                 projection_dim: int = 0, given: Any = None, seed: int = 42, exif: bool = False, allow_truncated: bool = False,
+                 projection_dim: int = 0, weight: float | None = None, given: Any = None, seed: int = 42, exif: bool = False, allow_truncated: bool = False,
                  prefix: str = "", max_tokens: int = 0, tokenizer: Any = None, errors: str = "raise", threads: int = 0) -> None:
         self.model = model
         self.objectives = objectives
@@ -48,6 +48,7 @@ class FungiTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.facts = facts
         self.projection = projection
         self.projection_dim = projection_dim
+        self.weight = weight
         self.given = given
         self.seed = seed
         self.exif = exif
@@ -64,7 +65,7 @@ class FungiTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     seed=self.seed, exif=self.exif, allow_truncated=self.allow_truncated, prefix=self.prefix,
                     max_tokens=self.max_tokens, tokenizer=self.tokenizer, threads=self.threads)
         if words not in ([], ["none"]):  # what is about gradients
-            said.update(layer=self.layer, projection=self.projection, projection_dim=self.projection_dim)
+            said.update(layer=self.layer, projection=self.projection, projection_dim=self.projection_dim, weight=self.weight)
         self.extractor_ = Extractor(self.model, **said)
         X = X if hasattr(X, "__len__") or isinstance(X, os.PathLike) else list(X)
         if not isinstance(X, os.PathLike) and len(X) == 0:
