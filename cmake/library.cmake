@@ -17,11 +17,13 @@ if(FUNGI_LEAN)  # the whole of libarchive wants libxml2 and ICU
   set_property(TARGET PkgConfig::ARCHIVE PROPERTY INTERFACE_LINK_LIBRARIES
     -Wl,--push-state,--as-needed -l:libarchive.a -lnettle -llzma -lzstd -l:liblz4.so.1 -lbz2 -lz -Wl,--pop-state)
 endif()
-# Linked, or in a lean build left out: then the one file that includes it is its stub. (The definition stays in the command line of all
-# others, so that a compiler's cache serves both builds.)
+# Linked, or in a lean build left out: then the one file that includes it is its stub. (All else in the command lines stays as it is, so
+# that a compiler's cache serves both builds.)
 function(fungi_large_library target definition source)
   if(FUNGI_LEAN)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/fungi/${source} APPEND PROPERTY COMPILE_OPTIONS -U${definition})
+    target_compile_options(fungi PRIVATE $<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>)
+    target_include_directories(fungi SYSTEM PRIVATE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
   else()
     target_link_libraries(fungi PRIVATE ${target})
   endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A wheel that needs numpy alone: make_wheel.sh [PYTHON] [FOLDER]. Whatever of Debian's libraries it uses is put into it. AVIF, HEIC and
+# A wheel that needs numpy alone: make_wheel.sh [PYTHON] [FOLDER]. Debian's libraries that it uses are put into it. AVIF, HEIC, libcurl and
 # HDF5 are left out: their libraries are larger than everything else together. LAPACK is the reference one, which is small, and as quick
 # for what is asked of it.
 set -euo pipefail
@@ -12,7 +12,7 @@ rm -rf "$build/env" && mkdir -p "$build" "$out"
 raw="$build/raw"
 rm -rf "$raw"
 "$build/env/bin/python" -m build --wheel --outdir "$raw" \
-  -C build-dir="build-wheel-{wheel_tag}" -C cmake.define.FUNGI_LEAN=ON -C cmake.define.BLA_VENDOR=Generic .
+  -C build-dir="build-wheel-{wheel_tag}" -C cmake.define.FUNGI_LEAN=ON -C cmake.define.FUNGI_CURL=OFF -C cmake.define.BLA_VENDOR=Generic .
 libraries=/usr/lib/$(uname -m)-linux-gnu
 PATH="$PWD/$build/env/bin:$PATH" LD_LIBRARY_PATH="$libraries/lapack:$libraries/blas" \
   "$build/env/bin/auditwheel" repair --strip --wheel-dir "$out" "$raw"/*.whl
