@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A wheel that needs numpy alone: make_wheel.sh [PYTHON] [FOLDER]. Debian's libraries that it uses are put into it. AVIF, HEIC, libcurl and
-# HDF5 are left out: their libraries are larger than everything else together. LAPACK is the reference one, which is small, and as quick
-# for what is asked of it.
+# HDF5 are left out: their libraries are larger than everything else together. LAPACK is the reference one, which is small.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${1:-python3}" out="${2:-build/wheel}" build=build/wheel-build
