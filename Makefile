@@ -2,7 +2,9 @@
 # The front door. Everything real is in CMake; these targets install what is missing, build, and run.
 JOBS ?= $(shell nproc)
 
-.PHONY: all program build test test-browser demo bench compare install-deps asan tsan generic tiles format install clean
+PYTHON ?= python3
+
+.PHONY: all program build test test-browser wheel demo bench compare install-deps asan tsan generic tiles format install clean
 
 all: build
 
@@ -14,8 +16,9 @@ program: install-deps
 	@cmake --preset release >/dev/null
 	@cmake --build build -j$(JOBS) --target fungi-cli
 
+# With the Python module, where its tools can be had.
 build: install-deps
-	@cmake --preset release >/dev/null
+	@env=$$(tools/python_env.sh build) && cmake --preset release $${env:+-DFUNGI_PYTHON=ON -DPython_EXECUTABLE="$$env"} >/dev/null
 	@cmake --build build -j$(JOBS)
 
 test: build
@@ -25,6 +28,10 @@ test: build
 test-browser: build
 	@tools/install_deps.sh browser
 	@ctest --test-dir build -R report.browser --output-on-failure --no-tests=error
+
+# A wheel in build/wheel that needs numpy alone; PYTHON=python3.12 makes that of another version.
+wheel: install-deps
+	@tools/make_wheel.sh $(PYTHON)
 
 demo: program
 	@tools/demo.sh

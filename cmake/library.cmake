@@ -12,6 +12,22 @@ pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebpdemux)
 pkg_check_modules(TIFF REQUIRED IMPORTED_TARGET libtiff-4>=4.5)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
+option(FUNGI_LEAN "Leave out the libraries that are too large for a wheel: AVIF, HEIC, HDF5, and what libarchive needs for other files than tar" OFF)
+if(FUNGI_LEAN)  # the whole of libarchive wants libxml2 and ICU
+  set_property(TARGET PkgConfig::ARCHIVE PROPERTY INTERFACE_LINK_LIBRARIES
+    -Wl,--push-state,--as-needed -l:libarchive.a -lnettle -llzma -lzstd -l:liblz4.so.1 -lbz2 -lz -Wl,--pop-state)
+endif()
+# Linked, or in a lean build left out: then the one file that includes it is its stub. (All else in the command lines stays as it is, so
+# that a compiler's cache serves both builds.)
+function(fungi_large_library target definition source)
+  if(FUNGI_LEAN)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/fungi/${source} APPEND PROPERTY COMPILE_OPTIONS -U${definition})
+    target_compile_options(fungi PRIVATE $<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>)
+    target_include_directories(fungi SYSTEM PRIVATE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
+  else()
+    target_link_libraries(fungi PRIVATE ${target})
+  endif()
+endfunction()
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 set_property(TARGET PkgConfig::UTF8PROC PROPERTY INTERFACE_COMPILE_OPTIONS)  # of Windows, for every source of ours
 find_package(LAPACK REQUIRED)

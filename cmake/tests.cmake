@@ -107,3 +107,14 @@ endif()
 # The report in a real browser; skipped where there is none.
 add_test(NAME report.browser COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report/browser_test.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_SOURCE_DIR})
 set_tests_properties(report.browser PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+
+# The Python module, by the interpreter that it was built for; skipped where its tools could not be installed.
+if(FUNGI_PYTHON AND NOT FUNGI_SANITIZE)
+  add_test(NAME python.tests COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_BINARY_DIR}/python ${Python_EXECUTABLE} -m pytest -q -rs
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(python.tests PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+  add_test(NAME python.types COMMAND ${Python_EXECUTABLE} -m mypy --cache-dir ${PROJECT_BINARY_DIR}/mypy WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+elseif(NOT FUNGI_SANITIZE)
+  add_test(NAME python.tests COMMAND sh -c "echo 'the Python module was not built: tools/python_env.sh build says why'; exit 77")
+  set_tests_properties(python.tests PROPERTIES SKIP_RETURN_CODE 77)
+endif()

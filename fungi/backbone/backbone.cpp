@@ -30,7 +30,7 @@ const std::filesystem::path& Backbone::path() const { return weights_->path; }
 
 std::string Backbone::sha256() const {
   const Weights& w = *weights_;
-  if (w.path.empty()) return "";
+  if (w.path.empty()) return w.sha256;  // of assembled weights empty
   std::call_once(w.hashed, [&w] {
     const Checkpoint checkpoint = Checkpoint::open(w.path);
     if (checkpoint.stamp() != w.stamp)

@@ -106,6 +106,8 @@ class Backbone {
   // A checkpoint file or folder (see Checkpoint::open). Packing runs on `pool`.
   static Backbone open(const std::filesystem::path& path, const BackboneOptions& options,
                        Pool& pool);
+  // The same of a checkpoint that is open; one in memory may go when this returns.
+  static Backbone open(const Checkpoint& checkpoint, const BackboneOptions& options, Pool& pool);
   // Weights from anywhere under canonical names (tensors.h), e.g. random ones for benchmarks.
   static Backbone assemble(const Architecture& architecture, const TensorSource& tensors,
                            const BackboneOptions& options, Pool& pool);
@@ -118,7 +120,7 @@ class Backbone {
   // Null unless options.word_head, and of assembled weights.
   const std::shared_ptr<const WordHead>& word_head() const;
   const std::vector<std::string>& notes() const;  // see read_notes(); none of assembled weights
-  const std::filesystem::path& path() const;      // as given to open(); empty for assembled weights
+  const std::filesystem::path& path() const;      // as given to open(); empty for weights of no file
   // Of the checkpoint, read again by the first call; empty for assembled weights. Error when the
   // file was changed since: its sum would not be that of these weights.
   std::string sha256() const;
@@ -154,6 +156,8 @@ class Backbone {
 
  private:
   struct Weights;
+  static Backbone open(const Checkpoint& checkpoint, const std::filesystem::path& path,
+                       const BackboneOptions& options, Pool& pool);
   explicit Backbone(std::shared_ptr<const Weights> weights) : weights_(std::move(weights)) {}
   friend class Workspace;
   friend class Recording;

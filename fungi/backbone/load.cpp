@@ -134,9 +134,18 @@ bool takes_first_token(const Checkpoint& checkpoint, const BackboneOptions& opti
 
 }  // namespace
 
-Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options_given,
+Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options,
                         Pool& pool) {
-  const Checkpoint checkpoint = Checkpoint::open(path);
+  return open(Checkpoint::open(path), path, options, pool);
+}
+
+Backbone Backbone::open(const Checkpoint& checkpoint, const BackboneOptions& options, Pool& pool) {
+  return open(checkpoint, std::filesystem::path(checkpoint.in_memory() ? "" : checkpoint.path()),
+              options, pool);
+}
+
+Backbone Backbone::open(const Checkpoint& checkpoint, const std::filesystem::path& path,
+                        const BackboneOptions& options_given, Pool& pool) {
   BackboneOptions options = options_given;
   options.clip_with_gelu = takes_papers_gelu(checkpoint, options);
   if (options.clip_with_gelu) options.stated_facts["activation"] = "gelu";
@@ -149,6 +158,7 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   w.options = options;
   w.path = path;
   w.stamp = checkpoint.stamp();
+  if (checkpoint.in_memory()) w.sha256 = checkpoint.sha256();  // later they may be gone
   w.notes = std::move(reading.notes);
   if (options.word_head)
     w.word_head =

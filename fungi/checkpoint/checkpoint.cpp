@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "fungi/checkpoint/sha256.h"
 #include "fungi/checkpoint/source.h"
@@ -61,6 +62,7 @@ SourcePointer open_source(FilePointer file) {
 
 struct Checkpoint::State {
   std::string path;
+  std::optional<std::map<std::string, std::string>> beside;  // in memory; none: on disk
   SourcePointer source;
   std::vector<TensorInfo> tensors;  // sorted by name
   std::vector<size_t> order;        // tensors[i] is source->tensors[order[i]]
@@ -80,7 +82,23 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   const fs::path file = fs::is_directory(path, ignored) ? find_in_folder(path) : path;
   state.path = file.string();
   state.source = open_source(FileBytes::map(file));
+  checkpoint.list_tensors();
+  return checkpoint;
+}
 
+Checkpoint Checkpoint::of_memory(std::string name, std::vector<MemoryTensor> tensors,
+                                 std::map<std::string, std::string> beside) {
+  Checkpoint checkpoint;
+  State& state = *checkpoint.state_;
+  state.path = std::move(name);
+  state.beside = std::move(beside);
+  state.source = memory_source(state.path, std::move(tensors));
+  checkpoint.list_tensors();
+  return checkpoint;
+}
+
+void Checkpoint::list_tensors() {
+  State& state = *state_;
   const auto& found = state.source->tensors;
   if (found.empty())
     fail(state.source->unlisted == 0
@@ -100,10 +118,10 @@ Checkpoint Checkpoint::open(const fs::path& path) {
            "the file is ambiguous: save its state dict alone");
     state.tensors.push_back(found[i]);
   }
-  return checkpoint;
 }
 
 const std::string& Checkpoint::path() const { return state_->path; }
+bool Checkpoint::in_memory() const { return state_->beside.has_value(); }
 const std::string& Checkpoint::format() const { return state_->source->format; }
 const std::vector<TensorInfo>& Checkpoint::tensors() const { return state_->tensors; }
 
@@ -140,6 +158,10 @@ Matrix<float> Checkpoint::read(std::string_view name) const {
 }
 
 std::string Checkpoint::beside(const char* name) const {
+  if (state_->beside) {
+    const auto at = state_->beside->find(name);
+    return at == state_->beside->end() ? "" : at->second;
+  }
   constexpr size_t kLongest = size_t{16} << 20;
   const fs::path path = fs::path(state_->path).parent_path() / name;
   std::error_code ignored;

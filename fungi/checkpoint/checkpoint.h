@@ -5,7 +5,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,12 @@ struct TensorInfo {
   std::string shape_text() const;  // "768x3x16x16"; "scalar" when empty
 };
 
+// A tensor that a program holds: its numbers in row-major order, at any alignment.
+struct MemoryTensor {
+  TensorInfo info;
+  std::span<const std::byte> bytes;
+};
+
 class Checkpoint {
  public:
   // A .safetensors, .pth/.pt/.bin (zip or legacy) or .npz file, a model.safetensors.index.json /
@@ -34,12 +42,20 @@ class Checkpoint {
   // from the bytes, not from the name.
   static Checkpoint open(const std::filesystem::path& path);
 
+  // Weights that no file holds. The bytes must outlive the checkpoint, and nothing is copied. name:
+  // for messages. beside: small files by name, as they would lie beside a file ("config.json").
+  // Errors: no tensors, two of one name, bytes that are not those of the shape.
+  static Checkpoint of_memory(std::string name, std::vector<MemoryTensor> tensors,
+                              std::map<std::string, std::string> beside = {});
+
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
   const std::string& path() const;  // what was opened, for messages
-  // "safetensors", "pytorch zip", "pytorch legacy", "torchscript", "npz", "... (sharded)"
+  bool in_memory() const;           // of_memory() made it
+  // "safetensors", "pytorch zip", "pytorch legacy", "torchscript", "npz", "... (sharded)",
+  // "memory"
   const std::string& format() const;
   const std::vector<TensorInfo>& tensors() const;       // sorted by name
   const TensorInfo* find(std::string_view name) const;  // null when there is none
@@ -53,7 +69,7 @@ class Checkpoint {
   std::string beside(const char* name) const;
 
   // SHA-256 of all bytes of the file, in hex; of shards, one after the other in the order of their
-  // names. Computed on first call.
+  // names; in memory, of all names, types, shapes and bytes. Computed on first call.
   std::string sha256() const;
   // Sizes and times of those files when they were opened: a file that was changed or replaced since
   // gives another one.
@@ -63,6 +79,7 @@ class Checkpoint {
 
  private:
   Checkpoint();
+  void list_tensors();  // of the source, sorted and checked
   struct State;
   std::unique_ptr<State> state_;
 };

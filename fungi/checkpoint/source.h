@@ -43,6 +43,9 @@ SourcePointer open_zip(FilePointer file);                                       
 SourcePointer open_npz(FilePointer file, std::unique_ptr<ZipArchive> archive);  // for open_zip
 SourcePointer open_index(FilePointer file);  // *.index.json: opens the shards that lie beside it
 
+// Tensors of a caller's; see Checkpoint::of_memory().
+SourcePointer memory_source(const std::string& name, std::vector<MemoryTensor> tensors);
+
 // The one checkpoint inside a folder.
 std::filesystem::path find_in_folder(const std::filesystem::path& folder);
 

@@ -21,7 +21,7 @@ bool all_finite(std::span<const float> values) {
 }  // namespace
 
 FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
-                             std::vector<StoreFailure>* failures) {
+                             std::vector<StoreFailure>* failures, const MemoryRun& run) {
   for (size_t i = 0; i < dataset.size(); ++i)
     if (const int label = dataset.label(i), classes = int(dataset.class_names().size());
         label < -1 || (classes > 0 && label >= classes))
@@ -30,12 +30,13 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
            "data set");
   std::vector<size_t> everything(dataset.size());
   std::iota(everything.begin(), everything.end(), size_t{0});
-  StoreRows rows = extractor.extract(dataset, everything);
+  StoreRows rows = extractor.extract(dataset, everything, run.progress, run.stop);
   const std::vector<StoreBlock> blocks = extractor.blocks();
   const auto features =  // they stand before factors
       size_t(std::count_if(blocks.begin(), blocks.end(), is_feature));
   std::vector<uint8_t> good(dataset.size(), 1);
   for (const StoreFailure& f : rows.failures) good[f.position] = 0;
+  for (const size_t i : rows.undone) good[i] = 0;
   for (size_t i = 0; i < good.size(); ++i)
     for (size_t b = 0; b < features && good[i]; ++b)
       if (!all_finite({rows.blocks[b].row(i), rows.blocks[b].cols()})) {
@@ -60,6 +61,7 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
   }
   size_t column = 0;
   for (const StoreBlock& b : set.blocks) {
+    if (!run.normalise) break;
     store::unit_rows(
         {set.features.data() + column, set.features.rows(), b.width, set.features.cols()},
         float(b.weight));

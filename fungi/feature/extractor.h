@@ -161,9 +161,16 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
 
 // Without a store: the features of all samples as Store::load() gives them, without kept factors.
 // Samples that cannot be used are no rows; `failures` says which (by number in the data set) and
-// why. The extractor must be ready. Error where a label of the data set has no class.
+// why. The extractor must be ready. Error where a label of the data set has no class. progress and
+// stop as of Extractor::extract(): samples that were not begun are no rows either, nor failures.
+struct MemoryRun {
+  bool normalise = true;  // each block of each row to length 1; else rows as a store has them
+  std::function<void(size_t, size_t)> progress = {};
+  const std::atomic<bool>* stop = nullptr;
+};
 FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
-                             std::vector<StoreFailure>* failures = nullptr);
+                             std::vector<StoreFailure>* failures = nullptr,
+                             const MemoryRun& run = {});
 
 // The first `limit` samples, 0: all. Only those are asked for their keys: a key of a file takes a
 // look at the disk.

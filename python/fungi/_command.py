@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `fungi`, which comes with the module."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+from fungi import _fungi
+from fungi._errors import Error
+
+
+def command() -> str:
+    """Where it is: in the package, or, of a build, beside the folder of the package."""
+    here = os.path.dirname(os.path.abspath(_fungi.__file__))
+    for where in (os.path.join(here, "bin", "fungi"), os.path.join(here, "..", "..", "fungi")):
+        if os.path.isfile(where) and os.access(where, os.X_OK):
+            return os.path.normpath(where)
+    found = shutil.which("fungi")
+    if found is None:
+        raise Error("the program fungi is not there", "fungi", "install the package again")
+    return found
+
+
+def run(words: list[str]) -> Any:
+    """Its JSON; its message as an exception."""
+    done = subprocess.run([command(), *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["it failed"]
+        said = next((line for line in lines if line.startswith("fungi: ")), lines[0])
+        hint = next((line.strip().removeprefix("hint: ") for line in lines if line.strip().startswith("hint: ")), "")
+        raise Error(said.removeprefix("fungi: "), f"fungi {words[0]}", hint)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    program = command()
+    os.execv(program, [program, *sys.argv[1:]])

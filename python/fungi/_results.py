@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verbs give: the fields of the command line's --json under the same names, and arrays besides."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fungi._extractor import Failure
+
+T = TypeVar("T")
+
+
+def made(kind: type[T], given: dict[str, Any], **more: Any) -> T:
+    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in {**given, **more}.items() if name in names})
+
+
+@dataclass
+class KnnScore:
+    """Of one combination of blocks."""
+
+    features: str
+    accuracy: float
+    mean_per_class_accuracy: float
+    standard_error: float
+    columns: int
+    k: int
+    train_rows: int
+    test_rows: int
+    pca: int
+    pca_applied: bool
+    shots: int
+    sampling: str
+    exact_gradients: bool
+    auc: float | None
+    predicted: NDArray[np.int64] = field(repr=False)  # a class of the training store for each test row
+
+
+@dataclass
+class LinearScore:
+    """Of one combination of blocks."""
+
+    features: str
+    accuracy: float
+    standard_error: float
+    mean_per_class_accuracy: float
+    columns: int
+    train_rows: int
+    test_rows: int
+    lambda_: float
+    validation: list[float]
+    pca: int
+    pca_applied: bool
+    shots: int
+    converged: bool
+    predicted: NDArray[np.int64] = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass
+class KMeansScore:
+    """Of one combination of blocks."""
+
+    features: str
+    overlap: float
+    clusters: int
+    rows: int
+    pca: int
+    pca_applied: bool
+    assignment: NDArray[np.uint32] = field(repr=False)  # of each row
+    label_of_cluster: NDArray[np.int64] = field(repr=False)  # -1: none
+    centres: NDArray[np.float32] = field(repr=False)
+
+
+@dataclass
+class RetrievalScore:
+    """Of one combination of blocks and one notion of what is relevant."""
+
+    features: str
+    relevance: str
+    map: float
+    precision_at: list[int]
+    precision: list[float]
+    queries: int
+    queries_left_out: int
+    notes: list[str]
+    pca: int
+    pca_applied: bool
+    exact_gradients: bool
+    average_precision: NDArray[np.float64] = field(repr=False)  # of each query; NaN: it has no relevant rows
+
+
+@dataclass
+class WeightedFeatures:
+    """Blocks with their weights, and what they gain over the first block alone."""
+
+    features: str
+    accuracy: float
+    gain: float
+    gain_error: float
+
+
+@dataclass
+class Choice:
+    """Which blocks help on a store's own rows, and with how much weight."""
+
+    rows: int
+    k: int
+    first: WeightedFeatures
+    chosen: WeightedFeatures
+    equal: WeightedFeatures | None
+    expected_accuracy: float
+    expected_gain: float
+    expected_error: float
+    best_of_blocks: list[WeightedFeatures]
+    notes: list[str]
+
+
+@dataclass
+class Cka:
+    """Linear CKA between every two blocks."""
+
+    blocks: list[str]
+    cka: NDArray[np.float64]
+
+
+@dataclass
+class Extraction:
+    """What a run of extract() did. `store` is ready where `complete`."""
+
+    store: str
+    rows: int
+    failed: int
+    waiting: int
+    missing: int
+    complete: bool
+    computed: int
+    dropped: int
+    seconds: float
+    pipeline: str
+    ignored: dict[str, int]
+    notes: list[str]
+    failures: list[Failure] = field(repr=False)  # of this run
+    stages: list[tuple[str, float, int]] = field(repr=False)  # name, seconds of all threads, calls
+
+
+@dataclass
+class ExtractionPlan:
+    """What extract(dry_run=True) found: nothing was written."""
+
+    kind: str
+    samples: int
+    to_compute: int
+    to_drop: int
+    classes: int
+    pipeline: str
+    views_per_sample: int
+    model: str
+    precision: str
+    ignored: dict[str, int]
+    notes: list[str]
+
+
+@dataclass
+class Projection:
+    """What a run of project() did."""
+
+    store: str
+    rows: int
+    failed: int
+    missing: int
+    complete: bool
+    computed: int
+    dropped: int
+
+
+@dataclass
+class PcaFile:
+    store: str
+    file: str
+    rows: int
+    columns: int
+
+
+@dataclass
+class PcaResult:
+    """A PCA in a folder, and the rows of stores through it."""
+
+    features: str
+    input_columns: int
+    dim: int
+    fitted_rows: int
+    explained_variance_share: float
+    files: list[PcaFile]
+
+
+@dataclass
+class IndexResult:
+    """An index that was built, and how much of the exact answer it finds."""
+
+    index: str
+    store: str
+    kind: str
+    metric: str
+    features: str
+    rows: int
+    columns: int
+    pca: int
+    k: int
+    sample: int
+    recall: float
+    build_seconds: float
+    recall_seconds: float
+    bytes: int
+
+
+@dataclass
+class Neighbour:
+    id: str
+    row: int
+    value: float  # a distance, or a similarity
+    label: int | None
+    class_name: str | None
+    text: str | None = None
+
+
+@dataclass
+class Answer:
+    """The neighbours of one query, the nearest first; or why there are none."""
+
+    query: Any
+    kind: str  # "image", "text" or "row"
+    neighbours: list[Neighbour]
+    error: str | None = None
+
+
+@dataclass
+class SearchResult:
+    searched: str
+    features: str
+    metric: str
+    queries: list[Answer]
+    notes: list[str]
+
+
+@dataclass
+class TensorInfo:
+    name: str
+    type: str
+    shape: list[int]
+
+
+@dataclass
+class Inspection:
+    """What a checkpoint is and how it would be run."""
+
+    path: str
+    format: str
+    tensors: int
+    architecture: dict[str, str]
+    default_layer: str
+    notes: list[str]
+    tensor_list: list[TensorInfo] = field(repr=False)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs export, report, inspect, models, info, bench and reproduce."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fungi import _command, _fungi, _models
+from fungi._common import PathLike, choice, count, path, size, threads as threads_of, warn
+from fungi._errors import Error, InputError
+from fungi._extractor import objective_words
+from fungi._results import Inspection, TensorInfo
+from fungi._search import Index
+from fungi._store import Store, native
+
+
+def export(store: Store | PathLike, output: PathLike, *, format: str = "npz", split: str | None = None,
+           layer_name: str | None = None) -> list[str]:
+    """Writes a store for other programs: one .npz, or HDF5 files in a folder as the paper's scripts read them.
+
+    >>> import fungi
+    >>> fungi.export(train, folder + "/train.npz") == [folder + "/train.npz"]
+    True
+    """
+    choice(format, "format", ("npz", "hdf5"))
+    out = path(output, "output")
+    if out.endswith((".h5", ".hdf5")):
+        raise InputError(f"HDF5 goes into a folder with a file for each block, found the file name '{out}'", "output", "give a folder")
+    if format == "hdf5" and out.endswith(".npz"):
+        raise InputError("is hdf5, but the name of the output ends in .npz", "format", "leave one of the two out")
+    if format == "npz" and (split is not None or layer_name is not None):
+        raise InputError("split and layer_name are about HDF5 files", "format", "give format=\"hdf5\", or leave them out")
+    for name, value in (("split", split), ("layer_name", layer_name)):
+        if value is not None and ("/" in value or value == "."):
+            raise InputError("is a part of a name: expected no '/' in it", name, "")
+    return list(_fungi.export(native(store), out, format, split or "", layer_name or ""))
+
+
+def report(train: Store | PathLike, test: Store | PathLike, output: PathLike = "report.html", *,
+           train_pictures: PathLike | None = None, test_pictures: PathLike | None = None, queries: int = 12,
+           k: int | None = None, pca: int = 512, memory: int | str = 0, threads: int = 0) -> str:
+    """One self-contained HTML page: what the gradients add to the embedding. Gives its path.
+
+    >>> import fungi, os
+    >>> page = fungi.report(train, test, folder + "/report.html")
+    >>> os.path.getsize(page) > 10000
+    True
+    """
+    if (train_pictures is None) != (test_pictures is None):
+        raise InputError("neighbours are shown with the pictures of both", "train_pictures", "give both data sets, or none")
+    out = path(output, "output")
+    warn(_fungi.report(native(train), native(test), out, path(train_pictures, "train_pictures"), path(test_pictures, "test_pictures"),
+                       None if k is None else count(k, "k", 1), count(queries, "queries"), count(pca, "pca"), size(memory),
+                       threads_of(threads)))
+    return out
+
+
+def inspect(model: Any, *, facts: Mapping[str, Any] | None = None) -> Inspection:
+    """What a checkpoint (or a torch module) is and how it would be run.
+
+    >>> import fungi
+    >>> found = fungi.inspect("demo")
+    >>> found.format, found.architecture["family"], found.default_layer
+    ('safetensors', 'vit', 'blocks.5.attn.proj')
+    """
+    what, said, _ = _models.resolve(model)
+    out = _fungi.inspect(what, {**said, **{str(k): str(v) for k, v in (facts or {}).items()}})
+    tensors = [TensorInfo(*t) for t in out["tensors"]]
+    return Inspection(out["path"], out["format"], len(tensors), out["architecture"], out["default_layer"], out["notes"], tensors)
+
+
+def models() -> list[dict[str, str]]:
+    """The families of backbones that can be read.
+
+    >>> import fungi
+    >>> "vit" in [family["family"] for family in fungi.models()]
+    True
+    """
+    return list(_fungi.models())
+
+
+def info(folder: PathLike | Store | Index | None = None) -> dict[str, Any]:
+    """What a store, an index or a PCA holds; without a folder, what this machine can do.
+
+    >>> import fungi
+    >>> fungi.info()["version"] == fungi.__version__
+    True
+    """
+    if folder is None:
+        return dict(_fungi.machine())
+    where = folder.path if isinstance(folder, (Store, Index)) else path(folder, "folder")
+    if where is None:
+        raise InputError("the index is in memory alone", "folder", "use its facts")
+    if _fungi.is_index(where):
+        facts = _fungi.FeatureIndex.open(where).facts()
+        del facts["input_columns"]
+        return {"index": where, **facts}
+    if os.path.isfile(os.path.join(where, "unfinished")):
+        raise Error("an index or PCA that is being written, or was when its program ended", where, "repeat what writes it")
+    if os.path.isfile(os.path.join(where, "features.json")):
+        found = _fungi.pca_facts(where)
+        if found is None:
+            raise Error("the folder describes vectors of a store, but holds neither a PCA nor an index", where,
+                        "make it again with fungi.pca() or fungi.index()")
+        return dict(found)
+    return dict(_fungi.store_facts(where))
+
+
+def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, seconds: float = 3, batch: int = 0,
+          layer: str | None = None, precision: str | None = None, facts: Mapping[str, Any] | None = None,
+          threads: int = 0) -> dict[str, Any]:
+    """Samples per second of a backbone, and where the time goes: a checkpoint, or random weights by architecture name.
+
+    It runs in a process of its own, so that nothing else of this one is measured.
+
+    >>> import fungi
+    >>> fungi.bench("vit_tiny_patch16_224", seconds=0.1)["views_per_sample"]
+    1
+    """
+    words = ["bench", "-m", path(model, "model"), "--seconds", str(seconds), "--json", "-j", str(threads_of(threads))]
+    if objectives is not None:
+        words += ["--objectives", *(objective_words(objectives) or [])]
+    for option, value in (("--batch", batch), ("--layer", layer), ("--precision", precision)):
+        if value:
+            words += [option, str(value)]
+    for key, value in (facts or {}).items():
+        words += ["--set", f"{key}={value}"]
+    return dict(_command.run(words))
+
+
+def reproduce(*arguments: str) -> Any:
+    """The paper's tables beside ours. Takes the words of `fungi reproduce` and gives its --json; it runs in a process of its
+    own.
+    """
+    return _command.run(["reproduce", *map(str, arguments), "--json"])

