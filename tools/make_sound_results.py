@@ -128,8 +128,9 @@ class Study:
         for _, test in SETS["speechcommands"][1]:
             store = self.folder("kwt1", "speechcommands", test) / "test"
             manifest = json.loads((store / "manifest.json").read_text())
-            classes = manifest["class_names"]
-            labels, rows = array(store, "labels"), array(store, "embedding")
+            classes, rows = manifest["classes"], array(store, "embedding")
+            labels = [json.loads(line)["label"] for file in sorted(store.glob("rows-*.jsonl"))
+                      for line in file.read_text().splitlines()]
             for i, label in enumerate(labels):
                 x = rows[i * width:(i + 1) * width]
                 scores = [bias[c] + sum(w * v for w, v in zip(weight[c * width:], x))
@@ -150,16 +151,14 @@ def tensor(file, name):
 
 
 def array(store, block):
-    """The numbers of all shards of a block, in order."""
+    """The numbers of all shards of a block of f32, in order."""
     values = []
-    for file in sorted(store.glob(f"{block}-*.npy")) or [store / f"{block}.npy"]:
+    for file in sorted(store.glob(f"{block}-*.npy")):
         data = file.read_bytes()
         head = struct.unpack("<H", data[8:10])[0]
-        text = data[10:10 + head].decode()
-        kind = text.split("'descr': '")[1].split("'")[0]
-        code, size = {"<f4": ("f", 4), "<i4": ("i", 4), "<i8": ("q", 8)}[kind]
+        assert b"<f4" in data[10:10 + head]
         rest = data[10 + head:]
-        values += struct.unpack(f"<{len(rest) // size}{code}", rest)
+        values += struct.unpack(f"<{len(rest) // 4}f", rest)
     return values
 
 

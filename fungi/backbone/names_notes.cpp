@@ -31,7 +31,6 @@ std::vector<std::string> assumed_facts(const NameReader& names, const Architectu
         fmt::format("that its patches start every {} bins and {} frames", a.stride_h, a.stride_w));
     add("size", fmt::format("{}x{}", a.input_h, a.input_w));
   }
-  if (a.family == "kwt") facts.push_back("that its norms come after the layers");
   // Of the other families and dialects all known models have the same.
   const bool open = a.dialect == "huggingface" || (a.dialect == "timm" && a.family == "vit");
   if (!open || is_described(names, a)) return facts;
@@ -74,11 +73,15 @@ std::vector<std::string> notes_on(const NameReader& names, const Architecture& a
     facts.push_back(fmt::format("its evaluation transform ({})", a.preprocess.source));
     stated += " (of the transform mean, std, resize and interpolation)";
   }
+  // Those that come without any file beside them.
+  const bool alone = a.dialect == "ast" || a.dialect == "ssast" || a.dialect == "kwt";
+  const std::string advice =
+      alone ? "State " + stated : fmt::format("Keep its {} beside it, or state {}", file, stated);
   if (!facts.empty())
-    notes.push_back(fmt::format(
-        "nothing in the checkpoint or beside it tells {}: {} assumed. Keep its {} beside it, or "
-        "state {} with `stated_facts`",
-        fmt::join(facts, ", "), facts.size() == 1 ? "that is" : "these are", file, stated));
+    notes.push_back(
+        fmt::format("nothing in the checkpoint or beside it tells {}: {} assumed. {} with "
+                    "`stated_facts`",
+                    fmt::join(facts, ", "), facts.size() == 1 ? "that is" : "these are", advice));
   return notes;
 }
 

@@ -82,13 +82,13 @@ bool is_tga(Bytes bytes, std::string_view name) {
 }
 
 std::string describe(Bytes bytes, std::string_view name) {
+  if (is_tga(bytes, name)) return "TGA";  // the first bytes of most are those of a CUR
   for (const Magic& magic : kMagics)
     if (starts_with(bytes, magic.bytes, magic.offset)) {
       const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                    std::min<size_t>(bytes.size(), 1000));
       return magic.bytes == "<?xml" && start.find("<svg") != start.npos ? "SVG" : magic.format;
     }
-  if (is_tga(bytes, name)) return "TGA";
   if (bytes.empty()) return "an empty file";
   return fmt::format("unknown data beginning with {:02x}",
                      fmt::join(bytes.first(std::min<size_t>(bytes.size(), 8)), " "));

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(, Sounds,
                                                           "blocks.0.mlp.fc1")));
 
 // In the last block only the tokens that hold sound have a gradient, and only they are computed.
-TEST(Sounds, FactorsAreThoseOfTheTokensThatHoldSound) {
+TEST(SoundFrames, FactorsAreThoseOfTheTokensThatHoldSound) {
   const Family family("whisper");
   Pool pool(1);
   const Backbone backbone =
@@ -75,7 +75,7 @@ TEST(Sounds, FactorsAreThoseOfTheTokensThatHoldSound) {
   EXPECT_EQ(all[2].b.size(), 1 * width);   // one
 }
 
-TEST(Sounds, WithoutFramesAllOfThemAre) {
+TEST(SoundFrames, WithoutFramesAllOfThemAre) {
   const Family family("whisper");
   Pool pool(1);
   const Backbone backbone =

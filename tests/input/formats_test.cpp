@@ -214,6 +214,8 @@ TEST(ImageFormats, WhatIsNotReadIsNamed) {
   tga[2] = 10;
   expect_contains(error_of(tga, {}, "old.TGA"), "found TGA");
   expect_contains(error_of(tga, {}, "old.jpg"), "unknown data beginning with 00 00 0a");
+  tga[2] = 2;  // begins as a CUR does
+  expect_contains(error_of(tga, {}, "old.TGA"), "found TGA");
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
   const std::string lfs = error_of({pointer.begin(), pointer.end()}, {}, "a.jpg");
   expect_contains(lfs, "Git LFS pointer");
