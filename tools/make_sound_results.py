@@ -204,6 +204,9 @@ Beside the embedding, all training clips: {study.gains(model)}.
             share, clips = study.head_accuracy()
             parts.append(f"Its own trained head on the same embeddings of `speechcommands`: "
                          f"{100 * share:.1f} % of {clips} clips.\n")
+    left = [title for model, (title, _) in TITLES.items() if not study.finished(model)]
+    if left:
+        parts.append(f"Not finished: {', '.join(left)}.\n")
     return "\n".join(parts)
 
 
