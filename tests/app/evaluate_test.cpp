@@ -391,28 +391,5 @@ TEST_F(Evaluate, OptionsThatWouldBeIgnoredAreRefused) {
   }
 }
 
-TEST_F(Evaluate, ChooseSaysWhichWeightsAndHowToUseThem) {
-  std::vector<MadeRow> rows;
-  for (size_t i = 0; i < 60; ++i)
-    rows.push_back({std::to_string(i), int64_t(i % 2), {random_row(1, i), random_row(2, i)}});
-  for (MadeRow& row : rows) row.blocks[1][0] += row.label ? 4 : -4;
-  test::write_made_store(folder_ / "train", rows, {"x", "y"}, {"embedding", "kl"});
-  const Outcome text = run_fungi("choose " + at("train") + " -k 5 -j 1");
-  EXPECT_EQ(text.status, 0) << text.err;
-  EXPECT_NE(text.out.find("choose embedding+2*kl"), std::string::npos) << text.out;
-  const Outcome o = run_fungi("choose " + at("train") + " -k 5 -j 2 --json");
-  const Json choice = Json::parse(o.out);
-  EXPECT_EQ(choice["chosen"]["features"], "embedding+2*kl");
-  EXPECT_GT(choice["expected_gain"], 0.1);
-  // What it names can be used, and means what it says.
-  const Json used = json("knn", "train", "train", "-k 5 --pca 0 --features 'embedding+2*kl'");
-  EXPECT_EQ(used[0]["features"], "embedding+2*kl");
-  EXPECT_GT(used[0]["accuracy"],
-            json("knn", "train", "train", "-k 5 --features embedding")[0]["accuracy"]);
-  expect_refusal(run_fungi("choose " + at("train") + " --features embedding"), 1, "two or more");
-  expect_refusal(run_fungi("choose " + at("train") + " --weights 0"), 2, "--weights");
-  expect_refusal(run("knn", "train", "train", "--features 'embedding+0*kl'"), 1, "above 0");
-}
-
 }  // namespace
 }  // namespace fungi
