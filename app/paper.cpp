@@ -65,7 +65,7 @@ std::vector<std::string> data_sets_of(const PaperTable& table) {
       add_once(list, c.data);
     else
       for (const PaperData& d : paper_data())
-        if (!d.retrieval && !d.sound) add_once(list, d.key);
+        if (!d.retrieval && !d.sound && !d.texts) add_once(list, d.key);
   }
   return list;
 }
@@ -152,6 +152,32 @@ const std::vector<PaperData>& paper_data() {
        .test = 11005,
        .sound = true,
        .facts = {{"frames", "128"}, {"mean", "-6.845978"}, {"std", "5.5654526"}}},
+      {.key = "trec",
+       .title = "TREC, coarse",
+       .train = 5452,
+       .test = 500,
+       .texts = true,
+       .classes = {"ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"}},
+      {.key = "banking77", .title = "Banking-77", .train = 10003, .test = 3080, .texts = true},
+      {.key = "sst",
+       .title = "SST, fine-grained",
+       .folders = {"sst5"},
+       .train = 8544,
+       .test = 2210,
+       .texts = true,
+       .note = "in the paper a score of exactly 1 makes a sixth class"},
+      {.key = "agnews",
+       .title = "AG News",
+       .train = 120000,
+       .test = 7600,
+       .texts = true,
+       .shots = 10},
+      {.key = "tweeteval",
+       .title = "TweetEval, emoji",
+       .folders = {"tweetevalemoji"},
+       .train = 45000,
+       .test = 50000,
+       .texts = true},
   };
   return list;
 }
@@ -283,6 +309,19 @@ const std::vector<PaperBackbone>& paper_backbones() {
        .dialect = "ssast",
        .width = 768,
        .patch = 16},
+      {.key = "bert",
+       .title = "BERT-base uncased",
+       .file = "bert-base-uncased/model.safetensors",
+       .family = "bert",
+       .width = 768,
+       .named = {"bert-base-uncased", "bert_base_uncased"}},
+      {.key = "t5",
+       .title = "T5-small",
+       .file = "t5-small/model.safetensors",
+       .family = "t5",
+       .width = 512,
+       .named = {"t5-small", "t5_small"},
+       .not_named = {"flan", "mt5"}},
   };
   return list;
 }

@@ -10,14 +10,14 @@
 
 namespace fungi::app {
 
-enum class Protocol { knn, linear, clusters, retrieval };
+enum class Protocol { knn, linear, clusters, retrieval, icl };
 
 struct PaperTable {
   std::string name, title;
   Protocol protocol;
   // Words on lines. The head is "setting features backbone <data set>..." or "setting features
-  // <backbone>...", whose numbers are means over all classification sets. Settings: full, 5-shot;
-  // for retrieval medium, hard.
+  // <backbone>...", whose numbers are means over all classification sets of pictures. Settings:
+  // full, 5-shot; of texts full, few-shot; for retrieval medium, hard.
   std::string numbers;
 };
 const std::vector<PaperTable>& paper_tables();
@@ -43,6 +43,10 @@ struct PaperData {
   bool retrieval = false;
   bool sound = false;      // clips, for the backbones that hear
   StatedFacts facts = {};  // how the experiments looked at it, whatever the backbone
+  bool texts = false;
+  size_t shots = 5;                       // of few-shot settings; of texts a stratified draw
+  std::vector<std::string> classes = {};  // their order in the paper, where names do not tell it
+  std::string note = {};                  // how the paper's samples differ from what is published
 };
 const std::vector<PaperData>& paper_data();
 const PaperData& paper_data(const std::string& key);
@@ -50,7 +54,7 @@ const PaperData& paper_data(const std::string& key);
 struct PaperBackbone {
   std::string key, title, file;  // file: as its authors name it
   std::string family, dialect;   // of Architecture; empty: any
-  size_t width = 0, patch = 0;
+  size_t width = 0, patch = 0;   // patch: 0 of texts
   // Where the architecture does not tell models apart their path must: it holds one of these words
   // and none of those.
   std::vector<std::string> named, not_named;

@@ -22,7 +22,7 @@ struct Arguments {
   bool json = false;
 };
 
-constexpr const char* kProtocols[] = {"knn", "linear", "clusters", "retrieval"};
+constexpr const char* kProtocols[] = {"knn", "linear", "clusters", "retrieval", "icl"};
 
 int list_tables(bool json) {
   nlohmann::json list = nlohmann::json::array();
@@ -74,6 +74,17 @@ std::vector<const char*> differences(const Backbone& backbone) {
   return notes;
 }
 
+// What tells that a file given with --use is another model; empty: nothing.
+std::string other_size(const Architecture& a, const PaperBackbone& facts) {
+  if (facts.patch == 0)
+    return a.width == facts.width
+               ? ""
+               : fmt::format(" has width {}, {} has {}", a.width, facts.title, facts.width);
+  if (a.width == facts.width && a.patch_h == facts.patch) return "";
+  return fmt::format(" has width {} and patch {}, {} has {} and {}", a.width, a.patch_h,
+                     facts.title, facts.width, facts.patch);
+}
+
 using Results =
     std::map<std::pair<std::string, std::string>, RunResult>;  // by backbone and data set
 
@@ -102,11 +113,8 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           ExtractorOptions looks;
           looks.objectives = objectives_of(table), looks.preset = a.run.preset;
           backbone.emplace(Backbone::open(path, backbone_for(looks, std::move(o)), pool));
-          if (const Architecture& found_one = backbone->architecture();
-              found_one.width != facts.width || found_one.patch_h != facts.patch)
-            note_once(fmt::format("{} has width {} and patch {}, {} has {} and {}", path.string(),
-                                  found_one.width, found_one.patch_h, facts.title, facts.width,
-                                  facts.patch));
+          if (const std::string note = other_size(backbone->architecture(), facts); !note.empty())
+            note_once(path.string() + note);
           for (const std::string& note : backbone->notes())
             note_once(fmt::format("{}: {}", key, worded(note)));
           for (const char* note : differences(*backbone))
@@ -128,6 +136,10 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
           {"result",
            fmt::format("{} on {}, {} {}", pair.first, pair.second, what.first, what.second), "",
            reason});
+    for (const auto& [what, how] : result.waiting)
+      findings.absent.push_back(
+          {"replies", fmt::format("{} on {}, {}", pair.first, pair.second, what.second), "", how});
+    if (!data.note.empty()) findings.notes.push_back(fmt::format("{}: {}", data.title, data.note));
     if (result.failed)
       findings.notes.push_back(fmt::format("{} on {}: {} samples failed (failed.jsonl)", pair.first,
                                            pair.second, result.failed));
@@ -236,6 +248,10 @@ int run(Arguments& a) {
     a.find.use[use.substr(0, equals)] = use.substr(equals + 1);
   }
   Findings findings = find_for(table, a.find);
+  if (table.protocol == Protocol::icl)
+    findings.notes.push_back(
+        "a language model gives the answers: with --data and --models, 'missing' says how to ask "
+        "one with 'fungi prompts', for each number");
   const Results results = compute(table, a, findings);
   const std::vector<Row> rows = rows_of(table, results);
   if (a.json)

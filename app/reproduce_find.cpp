@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 
 #include "app/words.h"
 #include "fungi/backbone/backbone.h"
@@ -41,6 +42,22 @@ fs::path first_folder(const fs::path& in, std::initializer_list<const char*> nam
   return {};
 }
 
+// The list of a split, or its folder; nothing where there is neither.
+fs::path texts_of(const fs::path& folder, const char* split) {
+  for (const char* ending : {".tsv", ".tab", ".csv", ".jsonl", ".ndjson"})
+    if (fs::is_regular_file(folder / (split + std::string(ending))))
+      return folder / (split + std::string(ending));
+  return first_folder(folder, {split});
+}
+
+// A file classes.txt that says what numbers mean: label<TAB>name.
+fs::path names_of_labels(const fs::path& folder) {
+  std::ifstream file(folder / "classes.txt");
+  std::string line;
+  return std::getline(file, line) && line.find('\t') != std::string::npos ? folder / "classes.txt"
+                                                                          : fs::path();
+}
+
 // Either what was found or the reason why not.
 std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperData& data,
                                             std::string& reason) {
@@ -55,6 +72,14 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
       reason = fmt::format("{} has no gnd_*.pkl", folder.string());
     else
       return found;
+    return {};
+  }
+  if (data.texts) {
+    found.train.path = texts_of(folder, "train"), found.test.path = texts_of(folder, "test");
+    found.label_names = names_of_labels(folder);
+    if (!found.train.path.empty() && !found.test.path.empty()) return found;
+    reason = fmt::format("{} has no {}.tsv (.csv, .jsonl)", folder.string(),
+                         found.train.path.empty() ? "train" : "test");
     return {};
   }
   if (fs::exists(folder / "train.bin") || fs::exists(folder / "data_batch_1.bin"))
@@ -160,7 +185,7 @@ bool is(const Candidate& c, const PaperBackbone& b) {
   const Architecture& a = c.architecture;
   return (b.family.empty() || a.family == b.family) &&
          (b.dialect.empty() || a.dialect == b.dialect) && a.width == b.width &&
-         a.patch_h == b.patch && (b.named.empty() || mentions(c.name, b.named)) &&
+         (b.patch == 0 || a.patch_h == b.patch) && (b.named.empty() || mentions(c.name, b.named)) &&
          !mentions(c.name, b.not_named);
 }
 

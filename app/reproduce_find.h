@@ -21,6 +21,7 @@ struct FoundData {
   FoundSplit train, test;  // of one path where a folder holds both (CIFAR), and for retrieval
   std::filesystem::path validation;  // the official one; may be empty
   std::filesystem::path truth;       // of retrieval
+  std::filesystem::path label_names;  // of texts whose labels are numbers; may be empty
 };
 
 struct Absent {

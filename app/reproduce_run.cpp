@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "app/words.h"
 #include "fungi/evaluate/protocol.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/prompt/score.h"
 #include "fungi/store/files.h"
 
 namespace fungi::app {
@@ -19,14 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kShots = 5, kNeighbours = 20;  // of the paper, in every table
+constexpr size_t kNeighbours = 20;  // of the paper, in every table
 
 // Errors advise what other verbs can do about them; this one has none of their options, and its
 // numbers of neighbours and shots are the paper's. `folder` holds what was computed.
-Error with_own_hint(const Error& e, const fs::path& folder) {
+Error with_own_hint(const Error& e, const fs::path& folder, const char* samples) {
   const auto advises = [&](const char* what) { return e.hint().find(what) != std::string::npos; };
   if (e.place() == "k" || e.place() == "shots")
-    return Error(e.message(), e.place(), "the table asks for so many: it takes more samples");
+    return Error(e.message(), e.place(),
+                 fmt::format("the table asks for so many: it takes more {}", samples));
   if (advises("`validation="))
     return Error(e.message(), e.place(), "add a folder val to the data set, or more pictures");
   if (advises("`kind="))
@@ -54,12 +57,14 @@ struct Job {
            fmt::format("{}", fmt::join(objectives_of(table), "-"));
   }
 
+  const char* samples() const { return data.texts ? "texts" : data.sound ? "sounds" : "pictures"; }
+
   Store extract(const FoundSplit& from, const std::string& name, const fs::path& like = {}) {
     // What depends on the training store goes with it.
     try {
       return extract_to(folder() / name, from, name, like);
     } catch (const Error& e) {
-      throw with_own_hint(e, like.empty() ? folder() : folder() / name);
+      throw with_own_hint(e, like.empty() ? folder() : folder() / name, samples());
     }
   }
 
@@ -72,7 +77,7 @@ struct Job {
     o.seed = options.seed;
     Extractor extractor(backbone, std::move(o), pool);
     DatasetOptions wanted = extractor.data();
-    wanted.split = from.split, wanted.fold = from.fold;
+    wanted.split = from.split, wanted.fold = from.fold, wanted.class_names = data.classes;
     const auto dataset = open_dataset(from.path, wanted);
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
@@ -114,7 +119,7 @@ struct Job {
       try {
         result.percent[{setting, features}] = compute(setting, features);
       } catch (const Error& e) {
-        result.reasons[{setting, features}] = worded(with_own_hint(e, folder())).what();
+        result.reasons[{setting, features}] = worded(with_own_hint(e, folder(), samples())).what();
       }
     }
   }
@@ -143,8 +148,12 @@ struct Job {
     if (table.protocol == Protocol::linear && !found.validation.empty())
       validation = extract({found.validation}, "validation", train.folder());
     result.test = test.rows(), result.failed += test.manifest().failed;
+    if (table.protocol == Protocol::icl) {
+      replies(result, train, test);
+      return result;
+    }
     fill(result, [&](const std::string& setting, const std::string& features) {
-      const size_t shots = setting == "5-shot" ? kShots : 0;
+      const size_t shots = setting == "full" ? 0 : data.shots;
       if (table.protocol == Protocol::linear) {
         const LinearResult scored =
             evaluate_linear(train, test, validation ? &*validation : nullptr,
@@ -152,12 +161,44 @@ struct Job {
         const LinearProbeScore& score = scored.combinations[0].score;
         return metric(score.accuracy, score.mean_per_class);
       }
-      const KnnResult scored = evaluate_knn(
-          train, test, {.combinations = rows_of(features), .k = kNeighbours, .shots = shots}, pool);
+      const KnnResult scored =
+          evaluate_knn(train, test,
+                       {.combinations = rows_of(features),
+                        .k = kNeighbours,
+                        .shots = shots,
+                        .sampling = data.texts ? Sampling::stratified : Sampling::first},
+                       pool);
       const KnnScore& score = scored.combinations[0].score;
       return metric(score.accuracy, score.mean_per_class);
     });
     return result;
+  }
+
+  // The replies of a language model that somebody has asked, or how to ask one.
+  void replies(RunResult& result, const Store& train, const Store& test) const {
+    const auto file = [&](const char* what, const std::string& features) {
+      return folder() / fmt::format("{}-{}.jsonl", what, features);
+    };
+    fill(result, [&](const std::string& setting, const std::string& features) -> double {
+      std::string why = "a language model has to be asked";
+      if (fs::exists(file("replies", features))) {
+        const PromptScore score = score_replies(train, test, label_names(train, found.label_names),
+                                                file("replies", features));
+        if (score.all.answered() == score.all.rows) return 100 * score.accuracy;
+        why = fmt::format("{} of {} texts have no answer", score.all.rows - score.all.answered(),
+                          score.all.rows);
+      }
+      result.waiting[{setting, features}] = fmt::format(
+          "{}; when all are there repeat this command: fungi prompts {} {} "
+          "--train-data {} --test-data {}{} --features {} -k {} -o {} --replies {} --model "
+          "gpt-4o-mini --endpoint URL",
+          why, train.folder().string(), test.folder().string(), found.train.path.string(),
+          found.test.path.string(),
+          found.label_names.empty() ? "" : " --label-names " + found.label_names.string(), features,
+          kNeighbours, file("prompts", features).string(), file("replies", features).string());
+      return NAN;
+    });
+    for (const auto& [what, how] : result.waiting) result.percent.erase(what);
   }
 
   // The folder holds database and queries; the ground truth says which picture is which.

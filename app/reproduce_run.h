@@ -23,7 +23,9 @@ struct RunOptions {
 struct RunResult {
   std::map<std::pair<std::string, std::string>, double> percent;  // by setting and features
   std::map<std::pair<std::string, std::string>, std::string>
-      reasons;                             // for those that could not be computed
+      reasons;  // for those that could not be computed
+  std::map<std::pair<std::string, std::string>, std::string>
+      waiting;                             // for those that a language model has to be asked for
   size_t train = 0, test = 0, failed = 0;  // samples
   std::vector<std::string> notes;          // of the extraction
 };

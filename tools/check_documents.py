@@ -4,10 +4,12 @@
 
 Every `fungi ...` line of their sh blocks is run, and every python block where numpy is installed, in order, in a scratch folder that
 holds what the documents speak of: a model, pictures/train, pictures/test, and folders of data sets and checkpoints of which the paper's
-tables know none. Each must exit with 0. Their cpp blocks must compile. The table of docs/numerics.md must name every file with a
-DEVIATION: mark, and no other."""
+tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's. Each command must exit with 0. Their
+cpp blocks must compile. The table of docs/numerics.md must name every file with a DEVIATION: mark, and no other."""
+import contextlib
 import importlib.util
 import math
+import os
 import pathlib
 import re
 import shlex
@@ -15,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import wave
 
 NUMPY = importlib.util.find_spec("numpy") is not None
@@ -82,14 +85,32 @@ def prepare_texts(place: pathlib.Path, model: pathlib.Path) -> None:
         (place / "questions" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
 
 
-def run_commands(documents, root: pathlib.Path, binary: pathlib.Path) -> str:
+@contextlib.contextmanager
+def language_model(root: pathlib.Path):
+    """The address of a server that answers as a language model's."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = subprocess.Popen([sys.executable, root / "tests/app/language_model.py", folder, "good"])
+        try:
+            port = pathlib.Path(folder) / "port"
+            for _ in range(400):
+                if port.exists():
+                    break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port.read_text()}/v1"
+        finally:
+            server.kill()
+            server.wait()
+
+
+def run_commands(documents, root: pathlib.Path, binary: pathlib.Path, endpoint: str) -> str:
     count = 0
     for document in documents:
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             prepare(place, root)
             for shown, command in commands(document.read_text(), binary):
-                result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120)
+                result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120,
+                                        env={**os.environ, "ENDPOINT": endpoint})
                 count += 1
                 if result.returncode:
                     return f"{document.name}: {shown}\nexit {result.returncode}\n{result.stderr}"
@@ -128,7 +149,9 @@ def compare_deviations(root: pathlib.Path) -> str:
 def main() -> int:
     root, binary, compiler = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
     documents = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    wrong = compare_deviations(root) or compile_cpp(documents, root, compiler) or run_commands(documents, root, binary)
+    with language_model(root) as endpoint:
+        wrong = (compare_deviations(root) or compile_cpp(documents, root, compiler) or
+                 run_commands(documents, root, binary, endpoint))
     print(wrong or "the documents hold")
     return 1 if wrong else 0
 

@@ -23,6 +23,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "feature": "base kernel checkpoint token input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
     "evaluate": "base kernel checkpoint pca store feature search retrieve",
+    "prompt": "base input store feature search evaluate",
     "report": "base input store feature search evaluate",
 }
 

@@ -60,7 +60,7 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
   }
   size_t column = 0;
   for (const StoreBlock& b : set.blocks) {
-    store::normalise_rows(
+    store::unit_rows(
         {set.features.data() + column, set.features.rows(), b.width, set.features.cols()});
     column += b.width;
   }

@@ -42,13 +42,18 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
   }
 }
 
+SampleKind sample_kind(const InputSettings& settings) {
+  if (std::holds_alternative<TextSettings>(settings)) return SampleKind::text;
+  if (std::holds_alternative<SoundSettings>(settings)) return SampleKind::sound;
+  return std::holds_alternative<ImageSettings>(settings) ? SampleKind::image : SampleKind::own;
+}
+
 DatasetOptions data_options(const InputSettings& settings) {
+  DatasetOptions looks{.samples = sample_kind(settings)};
   if (const auto* sound = std::get_if<SoundSettings>(&settings))
-    return {.samples = SampleKind::sound,
-            .seconds = sound_view_seconds({sound->front_end, sound->window}),
-            .window = sound->window};
-  const bool text = std::holds_alternative<TextSettings>(settings);
-  return {.samples = text ? SampleKind::text : SampleKind::image};
+    looks.seconds = sound_view_seconds({sound->front_end, sound->window}),
+    looks.window = sound->window;
+  return looks;
 }
 
 DecodeOptions decode_options(const InputSettings& settings) {

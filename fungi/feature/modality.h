@@ -58,6 +58,8 @@ std::shared_ptr<const Modality> modality_for(const Architecture& architecture, P
 // How to open a data set whose samples are looked at with such settings.
 DatasetOptions data_options(const InputSettings& settings);
 
+// What the samples of such settings are: pictures, texts, or of your own.
+SampleKind sample_kind(const InputSettings& settings);
 // How samples of such settings are decoded, and texts read.
 DecodeOptions decode_options(const InputSettings& settings);
 TextOptions text_options(const InputSettings& settings);

@@ -28,7 +28,7 @@ constexpr const char *kFormat = "fungi vectors", *kDescription = "features.json"
 size_t Reduction::input_width() const { return total_width(blocks_); }
 
 std::string Reduction::features() const {
-  return fmt::format("{}", fmt::join(names_of(blocks_), "+"));
+  return features_of(blocks_);
 }
 
 Reduction Reduction::fit(const Store& store, std::string_view features, size_t dim, Pool& pool) {
@@ -116,10 +116,12 @@ Reduction Reduction::open(const fs::path& folder) {
     damaged("expected the fields 'features' and 'pca'");
   Reduction reduction;
   reduction.origin_ = parse_manifest(store::read_text(folder / kStore), (folder / kStore).string());
-  for (const std::string& name : split_features(features.get_ref<const std::string&>())) {
+  for (const std::string& part : split_features(features.get_ref<const std::string&>())) {
+    const auto [weight, name] = split_weight(part, place);
     const StoreBlock* block = find_block(reduction.origin_.spec.blocks, name);
     if (!block) damaged(fmt::format("the store has no block '{}'", name));
     reduction.blocks_.push_back(*block);
+    reduction.blocks_.back().weight = weight;
   }
   if (pca.get<bool>()) reduction.pca_ = Pca::load(folder / kPca);
   if (reduction.pca_ && reduction.pca_->input_width() != reduction.input_width())

@@ -305,14 +305,14 @@ Matrix<float> Reopened::rows(const Dataset& samples, const std::vector<StoreBloc
   for (const StoreBlock& b : blocks) {
     const auto& known_blocks = state_->spec.blocks;
     const StoreBlock* at = find_block(known_blocks, b.name);
-    if (!at || *at != b)
+    if (!at || !at->same_floats(b))
       fail(fmt::format("the extractor makes no block '{}' of {} columns", b.name, b.width),
            "features");
     const Matrix<float>& from = computed.blocks[size_t(at - known_blocks.data())];
     const View<float> part(out.data() + column, out.rows(), b.width, out.cols());
     for (size_t i = 0; i < all.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
     round_to(state_->spec.type, part);
-    store::normalise_rows(part);
+    store::unit_rows(part, b.weight);
     column += b.width;
   }
   for (size_t i = 0; i < all.size(); ++i)

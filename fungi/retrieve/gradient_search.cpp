@@ -71,7 +71,9 @@ struct GradientSearch::State {
   size_t block_bytes = 0, columns = 0;
   Side database, queries;
   std::vector<GradientProducts> products;  // by gradient
-  std::optional<search::ExactKey> exact;   // of embeddings
+  std::vector<double> weights;             // of each, squared
+  float embedding_weight = 1;
+  std::optional<search::ExactKey> exact;  // of embeddings
 
   void open(Side& side, const std::vector<std::string>& gradients, bool embedding);
   void measure(Side& side, Pool& pool);
@@ -89,7 +91,8 @@ void GradientSearch::State::open(Side& side, const std::vector<std::string>& gra
                                  bool embedding) {
   for (const std::string& name : gradients) side.factors.emplace_back(*side.store, name);
   if (!embedding) return;
-  const std::vector<StoreBlock> blocks = side.store->select("embedding");
+  std::vector<StoreBlock> blocks = side.store->select("embedding");
+  blocks[0].weight = embedding_weight;
   side.embeddings = Matrix<float>(side.rows.size(), total_width(blocks));
   side.store->read(blocks, true, side.rows, side.embeddings);
 }
@@ -114,7 +117,8 @@ void GradientSearch::State::measure(Side& side, Pool& pool) {
       if (!std::isfinite(norm)) fail_not_finite(side.name, side.rows[i]);
       side.norms[i] = norm * norm;
     }
-    for (const std::vector<double>& squares : side.squares) side.norms[i] += squares[i] > 0;
+    for (size_t g = 0; g < weights.size(); ++g)
+      side.norms[i] += side.squares[g][i] > 0 ? weights[g] : 0;
     side.norms[i] = std::sqrt(side.norms[i]);
   }
 }
@@ -142,9 +146,10 @@ void GradientSearch::State::add_gradient(size_t gradient, const Block& x, const 
       const double square = x_squares[i] * y_squares[j];
       const double cosine = square > 0 ? products_of(i, j) / std::sqrt(square) : 0;
       // In this order, std::max leaves a NaN as it is.
-      keys(i, j) += metric == Metric::euclidean
-                        ? std::max((x_squares[i] > 0) + (y_squares[j] > 0) - 2 * cosine, 0.0)
-                        : -cosine;
+      keys(i, j) += weights[gradient] *
+                    (metric == Metric::euclidean
+                         ? std::max((x_squares[i] > 0) + (y_squares[j] > 0) - 2 * cosine, 0.0)
+                         : -cosine);
     }
   }
 }
@@ -183,10 +188,13 @@ GradientSearch::GradientSearch(const Store& database, const Store& queries,
   std::vector<std::string> gradients;
   queries.select(features);  // an Error where a block is not there
   for (const StoreBlock& block : database.select(features)) {
-    if (block.name == "embedding")
+    if (block.name == "embedding") {
       embedding = true, s.columns += block.width;
-    else
+      s.embedding_weight = block.weight;
+    } else {
       gradients.push_back(block.name);
+      s.weights.push_back(double(block.weight) * block.weight);
+    }
   }
   s.database.rows = std::move(options.database_rows);
   if (s.database.rows.empty()) s.database.rows = all_rows(database);

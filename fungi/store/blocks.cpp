@@ -42,8 +42,11 @@ StoreType type_of(const NpyFile& file) {
 
 }  // namespace
 
-size_t normalise_rows(View<float> rows) {
+size_t unit_rows(View<float> rows, float weight) {
   const std::vector<double> norms = fungi::normalise_rows(rows, rows);
+  if (weight != 1)
+    for (size_t i = 0; i < rows.rows; ++i)
+      for (size_t j = 0; j < rows.cols; ++j) rows(i, j) *= weight;
   const auto finite = [](double norm) { return std::isfinite(norm); };
   return size_t(std::find_if_not(norms.begin(), norms.end(), finite) - norms.begin());
 }

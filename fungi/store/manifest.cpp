@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 
 #include "fungi/base/error.h"
+#include "fungi/checkpoint/tensor_type.h"
 #include "fungi/store/text.h"
 #include "fungi/store/upgrade.h"
 
@@ -141,6 +144,16 @@ std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks) {
   return names;
 }
 
+std::string features_of(const std::vector<StoreBlock>& blocks) {
+  std::string features;
+  for (const StoreBlock& block : blocks) {
+    if (!features.empty()) features += '+';
+    if (block.weight != 1) features += fmt::format("{}*", block.weight);
+    features += block.name;
+  }
+  return features;
+}
+
 const StoreBlock* find_block(const std::vector<StoreBlock>& blocks, std::string_view name) {
   const auto at = std::find_if(blocks.begin(), blocks.end(),
                                [&](const StoreBlock& block) { return block.name == name; });
@@ -155,6 +168,20 @@ std::vector<std::string> split_features(std::string_view features) {
     if (plus == std::string_view::npos) return names;
     features.remove_prefix(plus + 1);
   }
+}
+
+std::pair<float, std::string> split_weight(std::string_view part, const std::string& place) {
+  const size_t star = part.find('*');
+  if (star == part.npos) return {1.0f, std::string(part)};
+  const std::string_view text = part.substr(0, star);
+  float weight = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (error != std::errc() || end != text.data() + text.size() || !(weight > 0) ||
+      !std::isfinite(weight))
+    fail(fmt::format("'{}' weighs a block by '{}', expected a number above 0", printable(part),
+                     printable(text)),
+         place, "write 0.5*kl, without blanks; leave out a block that shall not count");
+  return {weight, std::string(part.substr(star + 1))};
 }
 
 std::string to_json(const StoreManifest& m) {

@@ -61,8 +61,9 @@ struct BlockFile {
 };
 BlockFile open_block(const Path& file);
 
-// In place. The answer: the first row with a value that is not finite, or the number of rows.
-size_t normalise_rows(View<float> rows);
+// Each row to this length, in place (zero stays zero). The answer: the first row with a value that
+// is not finite, or the number of rows.
+size_t unit_rows(View<float> rows, float weight = 1);
 
 // What to do about a file of a shard that is missing or was cut.
 inline constexpr char kRepeat[] =

@@ -229,7 +229,8 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
     std::copy_if(all.begin(), all.end(), std::back_inserter(chosen), is_feature);
     return chosen;
   }
-  for (const std::string& name : split_features(features)) {
+  for (const std::string& part : split_features(features)) {
+    const auto [weight, name] = split_weight(part, "`features`");
     const StoreBlock* found = find_block(all, name);
     if (found == nullptr) {
       fail(fmt::format("there is no block '{}'; the store holds {}", name,
@@ -241,6 +242,7 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
            "name every block once");
     }
     chosen.push_back(*found);
+    chosen.back().weight = weight;
   }
   return chosen;
 }
@@ -266,7 +268,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
       for (size_t i = begin; i < end; ++i) {
         std::copy_n(file.values.row(i - starts[shard]), block.width, part.row(i - begin));
       }
-      const size_t bad = normalise ? store::normalise_rows(part) : part.rows;
+      const size_t bad = normalise ? store::unit_rows(part, block.weight) : part.rows;
       if (bad < part.rows) state_->fail_not_finite(block, begin + bad);
       column += block.width;
     }
@@ -277,7 +279,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
                  std::span<const size_t> wanted, View<float> out) const {
   require_side_by_side(blocks, folder().string());
   for (const StoreBlock& block : blocks)
-    if (const StoreBlock& stored = state_->one_block(block.name); stored != block)
+    if (const StoreBlock& stored = state_->one_block(block.name); !stored.same_floats(block))
       fail(fmt::format("asked for {} columns of '{}', which has {}", block.size(), block.name,
                        stored.size()),
            folder().string(), "take the blocks that select() gives");
@@ -288,7 +290,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
   size_t column = 0;
   for (const StoreBlock& block : blocks) {
     Matrix<float> part = gather(block.name, wanted);
-    const size_t bad = normalise ? store::normalise_rows(part) : part.rows();
+    const size_t bad = normalise ? store::unit_rows(part, block.weight) : part.rows();
     if (bad < part.rows()) state_->fail_not_finite(block, wanted[bad]);
     for (size_t i = 0; i < part.rows(); ++i)
       std::copy_n(part.row(i), block.width, out.row(i) + column);
