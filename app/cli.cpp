@@ -278,9 +278,11 @@ std::string objective_parameters() {
   std::string out =
       "Parameters of objectives, given as simclr:negatives=64,width=96 (docs/cli.md says what they "
       "mean):\n";
-  for (const std::string& name : objective_names()) of_kind(SampleKind::image, name, out);
+  for (const std::string& name : objective_names(SampleKind::image))
+    of_kind(SampleKind::image, name, out);
   out += "Of texts, where they are others:\n";
-  for (const char* name : {"dino", "simclr", "deepcluster"}) of_kind(SampleKind::text, name, out);
+  for (const std::string& name : objective_names(SampleKind::text))
+    if (name != "kl") of_kind(SampleKind::text, name, out);
   out += "Of sounds, where they are others:\n";
   for (const char* name : {"dino", "simclr", "deepcluster"}) of_kind(SampleKind::sound, name, out);
   return out;

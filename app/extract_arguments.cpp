@@ -17,7 +17,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->type_name("STORE");
   verb.add_option(
           "--objectives", objectives,
-          "kl, dino, simclr, deepcluster, ibot with parameters (simclr:negatives=64), or none")
+          "kl, dino, simclr, deepcluster, ibot, mlm with parameters (simclr:negatives=64), or none")
       ->capture_default_str()
       ->check(objective_word());
   verb.add_option("--preset", preset, "native: what is right; paper, lib: what the references do")
@@ -49,6 +49,9 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->capture_default_str();
   auto* limit_option = verb.add_option("--limit", limit, "Only the first so many samples; 0 = all")
                            ->capture_default_str();
+  verb.add_option("--weight", weight,
+                  "How long gradients are beside the embedding, whose length is 1; default: 1, or "
+                  "0.2 beside the mean of a text's tokens");
   verb.add_flag(
       "--keep-factors", factors,
       "Also store the gradients' factors, for other projections and exact gradient neighbours");
@@ -67,9 +70,10 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option("--hop", hop, "Of sounds: seconds between windows; 0 = as long as they are")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  verb.add_option("--statistics", statistics,
-                  "Of sounds for AST and SSAST: mean and std of the model, measured on the data, or "
-                  "the paper's (with its number of frames) for esc50 or speechcommands")
+  verb.add_option(
+          "--statistics", statistics,
+          "Of sounds for AST and SSAST: mean and std of the model, measured on the data, or "
+          "the paper's (with its number of frames) for esc50 or speechcommands")
       ->capture_default_str()
       ->check(CLI::IsMember({"model", "measure", "esc50", "speechcommands"}));
   verb.add_flag("--strict", strict,
@@ -105,6 +109,7 @@ void ExtractArguments::settle(const CLI::App& verb) {
   if (stated("--prefix")) e.text.prefix = prefix;
   if (stated("--max-tokens")) e.text.max_tokens = max_tokens;
   if (stated("--window")) e.sound.window = window;
+  if (given_here("--weight")) e.gradient_weight = weight;
   if (stated("--keep-factors") || e.objectives.empty()) e.keep_factors = factors;
   if (!stated("--projection")) projection.kind = to_string(e.projection);
   if (!stated("--projection-dim")) projection.rows = e.projection_rows;
@@ -112,7 +117,8 @@ void ExtractArguments::settle(const CLI::App& verb) {
   e.projection_rows = projection.rows;
 
   if (e.objectives.empty())
-    for (const char* option : {"--projection", "--projection-dim", "--layer", "--keep-factors"})
+    for (const char* option :
+         {"--projection", "--projection-dim", "--layer", "--keep-factors", "--weight"})
       if (given_here(option))
         throw CLI::ValidationError(
             option, "is about gradients, of which --objectives none has none: leave it out");

@@ -20,6 +20,7 @@ struct ExtractArguments {
   ProjectionArguments projection;
   std::string prefix, fold, statistics = "model";
   double window = 0, hop = 0;  // seconds
+  double weight = 1;
   size_t limit = 0, shard = 0, max_tokens = 0;
   uint64_t seed = 42;
   bool exif = false, truncated = false, strict = false, dry_run = false, json = false,

@@ -7,12 +7,24 @@
 #include <span>
 
 #include "app/features.h"
+#include "app/text_columns.h"
 #include "app/words.h"
 #include "fungi/base/atomic_file.h"
 #include "fungi/feature/modality.h"
 #include "fungi/retrieve/outside.h"
 
 namespace fungi::app {
+
+namespace {
+
+// What the rows of a store were; of stores of other programs, which do not say, pictures.
+SampleKind kind_of_rows(const Store& store) {
+  const StoreSpec& spec = store.manifest().spec;
+  return has_settings(spec) ? sample_kind(read_settings(spec, store.folder().string()).input)
+                            : SampleKind::image;
+}
+
+}  // namespace
 
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
@@ -21,6 +33,7 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     ReportOptions report;
     VotersOption voters;
     MemoryOption memory;
+    TextColumnsArguments columns;
     ThreadsOption threads;
   };
   self = parent.add_subcommand(
@@ -29,16 +42,18 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("train", a->train, "Store with labels")->required();
   self->add_option("test", a->test, "Store extracted with --like TRAIN")->required();
   self->add_option("-o,--output", a->out, "The page")->capture_default_str();
-  auto* of_train = self->add_option("--train-pictures", a->train_pictures,
-                                    "Data set of TRAIN, pictures or sounds, to show neighbours");
+  auto* of_train = self->add_option("--train-pictures,--train-data", a->train_pictures,
+                                    "Data set of TRAIN, to show neighbours");
   auto* of_test =
-      self->add_option("--test-pictures", a->test_pictures, "Data set of TEST")->needs(of_train);
+      self->add_option("--test-pictures,--test-data", a->test_pictures, "Data set of TEST")
+          ->needs(of_train);
   of_train->needs(of_test);
   self->add_option("--hop", a->hop, "Seconds between the windows of sounds, as they were extracted")
       ->needs(of_train);
-  self->add_option("--queries", a->report.queries, "Test pictures shown with their neighbours")
+  self->add_option("--queries", a->report.queries, "Test samples shown with their neighbours")
       ->capture_default_str()
       ->needs(of_train);
+  a->columns.add_to(*self);
   a->voters.add_to(*self);
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
@@ -59,9 +74,10 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     std::unique_ptr<Dataset> train_pictures, test_pictures;
     const auto opened = [&](const Store& store, const std::string& path) {
       const StoreSpec& spec = store.manifest().spec;
-      DatasetOptions looks;
+      DatasetOptions looks{.samples = kind_of_rows(store)};
       if (has_settings(spec)) looks = data_options(read_settings(spec, a->train).input);
       looks.hop = a->hop;
+      a->columns.apply(looks);
       return open_dataset(path, looks);
     };
     if (!a->train_pictures.empty()) train_pictures = opened(train, a->train_pictures);

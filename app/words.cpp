@@ -43,6 +43,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
     {"precision", "--precision"},
+    {"prefix", "--prefix"},
     {"probes", "--probes"},
     {"project", "'fungi project'"},
     {"prune", "--prune"},
@@ -63,6 +64,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
     {"validation", "--validation"},
+    {"weight", "--weight"},
     {"window", "--window"},
     {"weights", "--weights"},
 };

@@ -52,7 +52,7 @@ def prepare(place: pathlib.Path, root: pathlib.Path) -> None:
                 shutil.copy(file, target)
     for name in ("datasets", "checkpoints"):
         (place / name).mkdir()
-    prepare_texts(place, root / "tests/golden/backbone/bert")
+    prepare_texts(place, root / "tests/golden/backbone/bert_mean")
     prepare_sounds(place, root / "tests/golden/backbone/hf_ast")
 
 

@@ -45,7 +45,8 @@ double Architecture::forward_flops(size_t t) const {
   const double per_token = 2 * d * (4 * inner + fc1 + double(mlp_hidden)) + 4 * double(t) * inner;
   const double per_patch =
       convolutions ? 3 * (2 * double(patch_h) + d) : double(channels * patch_h * patch_w);
-  const double embed = input == InputKind::token_ids ? 0 : 2 * d * per_patch * double(patches());
+  const double embed = input == InputKind::token_ids ? 2 * d * double(word_width * t)
+                                                     : 2 * d * per_patch * double(patches());
   return double(depth) * double(t) * per_token + embed +
          (head ? 2 * d * double(embedding_width) : 0);
 }
@@ -74,6 +75,10 @@ const char* to_string(Pooling pooling) {
       return "mean_all";
     case Pooling::mean_sound:
       return "mean_sound";
+    case Pooling::mean_sqrt:
+      return "mean_sqrt";
+    case Pooling::max_all:
+      return "max_all";
   }
   return "";
 }
@@ -127,7 +132,8 @@ kernel::Activation parse_activation(std::string_view name) {
 
 Pooling parse_pooling(std::string_view name) {
   using enum Pooling;
-  return parse(name, {first, mean_prefix, mean_patches, mean_all, mean_sound}, "pooling");
+  return parse(name, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound},
+               "pooling");
 }
 
 Architecture named_architecture(std::string_view name) {
@@ -186,6 +192,7 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
   add("embedding_width", a.embedding_width);
   if (a.input == InputKind::token_ids) {
     add("vocabulary", a.vocabulary);
+    if (a.word_width) add("word_width", a.word_width);
     if (a.max_positions) add("max_positions", a.max_positions);
     if (a.padding_id) add("padding_id", *a.padding_id);
     if (a.relative_buckets) add("relative_buckets", a.relative_buckets);
@@ -206,15 +213,26 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
   }
   add("norm", fmt::format("{}, {}, epsilon {:g}", a.rms_norm ? "rms" : "layer",
                           a.post_norm ? "after" : "before", a.norm_epsilon));
+  if (!a.norm_bias && !a.rms_norm) add("norm_bias", "no");
+  if (!a.first_norm) add("first_norm", "no");
   if (a.norm_pre) add("embedding_norm", "yes");
+  if (a.shared_blocks) add("shared_blocks", fmt::format("{} for all {}", a.shared_blocks, a.depth));
   if (a.layer_scale) add("layer_scale", "yes");
   if (!a.linear_bias) add("linear_bias", "no");
   if (a.attention_norm) add("attention_norm", "yes");
   if (a.mlp_norm) add("mlp_norm", "yes");
   add("activation", fmt::format("{}{}", to_string(a.activation), a.gated_mlp ? ", gated" : ""));
-  if (a.rotary) add("rotary", fmt::format("reference grid {}", a.rotary_grid));
+  if (a.rotary && a.input == InputKind::token_ids)
+    add("rotary",
+        fmt::format("theta {:g}, in local blocks {:g}", a.rotary_theta, a.local_rotary_theta));
+  else if (a.rotary)
+    add("rotary", fmt::format("reference grid {}", a.rotary_grid));
+  if (a.local_distance)
+    add("local_attention", fmt::format("{} tokens to each side, but every {}th block sees all",
+                                       a.local_distance, a.global_every));
   add("pooling",
-      fmt::format("{}{}", to_string(a.pooling), a.norm_after_pooling ? ", then norm" : ""));
+      fmt::format("{}{}{}", to_string(a.pooling), a.norm_after_pooling ? ", then norm" : "",
+                  a.unit_embedding ? ", then length 1" : ""));
   if (a.head) add("head", fmt::format("{} -> {}", a.width, a.embedding_width));
   add("parameters", a.parameters());
   if (a.input == InputKind::filter_bank) {

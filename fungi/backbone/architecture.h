@@ -23,8 +23,9 @@ enum class InputKind { image, filter_bank, token_ids };
 
 // Which final tokens make the embedding. Pooled tokens always stand first, so "first" is row 0 of a
 // sample.
-// mean_sound: of the patches, those over frames that hold sound (Inputs::frames).
-enum class Pooling { first, mean_prefix, mean_patches, mean_all, mean_sound };
+// mean_sqrt: the sum over the root of the number; max_all: the largest of each column; mean_sound:
+// of the patches, those over frames that hold sound (Inputs::frames).
+enum class Pooling { first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound };
 
 // How a position table is brought to another grid (SPEC 3.2, 4): each family does it its own way.
 enum class PositionResize {
@@ -82,12 +83,18 @@ struct Architecture {
 
   // token ids
   size_t vocabulary = 0, max_positions = 0;
+  bool position_table = true;  // a learned row per position; ModernBERT has none
+  bool token_types = true;     // a row for the type of the tokens, which is always the first
+  size_t word_width = 0;       // ALBERT's words are narrower than the model; 0: as wide
   // RoBERTa: positions count the tokens other than this, from it + 1 on; BERT: all, from 0 on
   std::optional<size_t> padding_id;
-  size_t relative_buckets = 0, relative_distance = 128;  // T5; 0 = none
+  size_t relative_buckets = 0, relative_distance = 128;  // T5, MPNet; 0 = none
 
   // blocks
+  size_t shared_blocks = 0;  // ALBERT: so many have weights of their own, run in turns; 0: all
   bool rms_norm = false, post_norm = false;
+  bool norm_bias = true;
+  bool first_norm = true;  // ModernBERT's first block has no norm before its attention
   float norm_epsilon = 1e-6f;
   bool norm_pre = false;  // a norm after the embedding (CLIP; BERT's embedding norm)
   bool layer_scale = false;
@@ -96,14 +103,20 @@ struct Architecture {
   bool gated_mlp = false;  // act(gate) ⊙ value; fc1 holds gate rows, then value rows
   kernel::Activation activation = kernel::Activation::gelu;
   bool scale_attention = true;  // by 1/sqrt(head_dim); T5 does not
-  bool rotary = false;          // EVA-02: on patch tokens, reference grid rotary_grid
+  bool rotary = false;          // EVA-02: on patch tokens, reference grid rotary_grid; of words
+                                // by their positions, of which two halves of a head are pairs
   size_t rotary_grid = 16;
+  float rotary_theta = 10000, local_rotary_theta = 10000;  // of words; in global and local blocks
+  // ModernBERT: every global_every-th block sees all tokens, in the others a token sees those that
+  // are at most so far away; 0 = all blocks are global
+  size_t local_distance = 0, global_every = 1;
 
   // output
   Pooling pooling = Pooling::first;
   bool final_norm = true;
   bool norm_after_pooling = false;       // timm's fc_norm
   bool head = false, head_bias = false;  // projection to embedding_width
+  bool unit_embedding = false;           // divided by its length
 
   PreprocessFacts preprocess;
   SoundFacts sound;  // of filter banks
@@ -114,10 +127,16 @@ struct Architecture {
   size_t patches() const { return grid_h() * grid_w(); }
   // Of a view; of a text at most, or as many as usual where the model sets no end.
   size_t tokens() const {
-    if (input == InputKind::token_ids) return max_positions ? max_positions : 512;
+    const size_t unused = padding_id ? *padding_id + 1 : 0;  // positions
+    if (input == InputKind::token_ids) return max_positions > unused ? max_positions - unused : 512;
     return prefix_tokens + patches();
   }
   size_t attention_width() const { return heads * head_dim; }
+  size_t words_width() const { return word_width ? word_width : width; }
+  size_t stored_blocks() const { return shared_blocks ? shared_blocks : depth; }
+  // The block whose weights block i is run with.
+  size_t stored_block(size_t i) const { return shared_blocks ? i * shared_blocks / depth : i; }
+  bool is_local(size_t block) const { return local_distance && block % global_every; }
   // How many leading tokens the embedding needs; 0 = all of them, or as many as hold sound.
   size_t pooled_tokens() const;
   size_t sound_tokens(size_t frames) const;  // patches over the first so many frames; 0 = all

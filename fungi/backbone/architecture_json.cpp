@@ -57,16 +57,21 @@ void each_sound_field(Facts& facts, Field&& field) {
   field("stated_statistics", stated_statistics);
 }
 
+// Rare facts, which came later, are written where they are not as usual: of all other models the
+// JSON is as it was.
 template <class Record, class Field>
 void each_field(Record& record, Field&& field) {
+  static const Architecture usual;
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
          heads_assumed, channels, patch_h, patch_w, stride_h, stride_w, input_h, input_w,
          stored_grid_h, stored_grid_w, position_resize, prefix_tokens, position_on_prefix,
-         registers, patch_bias, mask_token, convolutions, vocabulary, max_positions, padding_id,
-         relative_buckets, relative_distance, rms_norm, post_norm, norm_epsilon, norm_pre,
-         layer_scale, qkv_bias, linear_bias, attention_norm, mlp_norm, gated_mlp, activation,
-         scale_attention, rotary, rotary_grid, pooling, final_norm, norm_after_pooling, head,
-         head_bias, preprocess, sound] = record;
+         registers, patch_bias, mask_token, convolutions, vocabulary, max_positions, position_table,
+         token_types, word_width, padding_id, relative_buckets, relative_distance, shared_blocks,
+         rms_norm, post_norm, norm_bias, first_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
+         linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
+         rotary_grid, rotary_theta, local_rotary_theta, local_distance, global_every, pooling,
+         final_norm, norm_after_pooling, head, head_bias, unit_embedding, preprocess, sound] =
+      record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -92,14 +97,20 @@ void each_field(Record& record, Field&& field) {
   field("registers", registers);
   field("patch_bias", patch_bias);
   field("mask_token", mask_token);
-  field.optional("convolutions", convolutions);
+  field.rare("convolutions", convolutions, usual.convolutions);
   field("vocabulary", vocabulary);
   field("max_positions", max_positions);
+  field.rare("position_table", position_table, usual.position_table);
+  field.rare("token_types", token_types, usual.token_types);
+  field.rare("word_width", word_width, usual.word_width);
   field("padding_id", padding_id);
   field("relative_buckets", relative_buckets);
   field("relative_distance", relative_distance);
+  field.rare("shared_blocks", shared_blocks, usual.shared_blocks);
   field("rms_norm", rms_norm);
   field("post_norm", post_norm);
+  field.rare("norm_bias", norm_bias, usual.norm_bias);
+  field.rare("first_norm", first_norm, usual.first_norm);
   field("norm_epsilon", norm_epsilon);
   field("norm_pre", norm_pre);
   field("layer_scale", layer_scale);
@@ -112,11 +123,16 @@ void each_field(Record& record, Field&& field) {
   field("scale_attention", scale_attention);
   field("rotary", rotary);
   field("rotary_grid", rotary_grid);
+  field.rare("rotary_theta", rotary_theta, usual.rotary_theta);
+  field.rare("local_rotary_theta", local_rotary_theta, usual.local_rotary_theta);
+  field.rare("local_distance", local_distance, usual.local_distance);
+  field.rare("global_every", global_every, usual.global_every);
   field("pooling", pooling);
   field("final_norm", final_norm);
   field("norm_after_pooling", norm_after_pooling);
   field("head", head);
   field("head_bias", head_bias);
+  field.rare("unit_embedding", unit_embedding, usual.unit_embedding);
   field("preprocess", preprocess);
   field("sound", sound);
 }
@@ -136,16 +152,16 @@ struct Writer {
     else
       out[name] = value;
   }
+  template <class T>
+  void rare(const char* name, const T& value, const T& usual) const {
+    if (value != usual) (*this)(name, value);
+  }
   void operator()(const char* name, float value) const { out[name] = shortest(value); }
   void operator()(const char* name, const std::array<float, 3>& values) const {
     out[name] = {shortest(values[0]), shortest(values[1]), shortest(values[2])};
   }
   void operator()(const char* name, const std::optional<size_t>& value) const {
     out[name] = value ? json(*value) : json(kNoPadding);
-  }
-  // Younger than stores without it.
-  void optional(const char* name, bool value) const {
-    if (value) out[name] = value;
   }
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
@@ -163,11 +179,13 @@ struct Reader {
     if (!fields.value(name).is_null()) read(name, value);
   }
 
-  void optional(const char* name, bool& value) const {
-    if (fields.has(name)) fields.read(name, value);
-  }
   void operator()(const char* name, SoundFacts& facts) const {
     if (fields.has(name)) read(name, facts);
+  }
+
+  template <class T>
+  void rare(const char* name, T& value, const T&) const {
+    if (fields.has(name)) (*this)(name, value);
   }
 
   template <class T>
@@ -203,7 +221,8 @@ struct Reader {
   }
   void read(const char* name, Pooling& pooling) const {
     using enum Pooling;
-    read_word(name, pooling, {first, mean_prefix, mean_patches, mean_all, mean_sound});
+    read_word(name, pooling,
+              {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound});
   }
   void read(const char* name, PositionResize& resize) const {
     using enum PositionResize;

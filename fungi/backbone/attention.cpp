@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "fungi/backbone/block.h"
 #include "fungi/backbone/position.h"
@@ -12,16 +13,21 @@
 namespace fungi {
 namespace {
 
-// Rotates neighbouring pairs of each head by the patch's angle; sign -1 undoes it (the backward of
-// a rotation). table: [patches, 2·head_dim], cosines then sines.
-void rotate(float* row, const float* angles, size_t heads, size_t head_dim, float sign) {
-  const float *cosine = angles, *sine = angles + head_dim;
-  for (size_t h = 0; h < heads; ++h, row += head_dim)
-    for (size_t j = 0; j < head_dim; j += 2) {
-      const float x = row[j], y = row[j + 1];
-      row[j] = x * cosine[j] - sign * y * sine[j];
-      row[j + 1] = y * cosine[j + 1] + sign * x * sine[j + 1];
-    }
+// Rotates pairs of each head by the token's angles; sign -1 undoes it (the backward of a rotation).
+// Pairs are neighbours, or of words the two halves of the head. table: [tokens, 2·head_dim],
+// cosines then sines.
+void rotate(const Architecture& a, float* row, const float* angles, float sign) {
+  const size_t d = a.head_dim, half = d / 2;
+  const float *cosine = angles, *sine = angles + d;
+  const bool words = a.input == InputKind::token_ids;
+  const auto pair = [&](float& x, float& y, size_t j) {
+    const float first = x, second = y;
+    x = first * cosine[j] - sign * second * sine[j];
+    y = second * cosine[j] + sign * first * sine[j];
+  };
+  for (size_t h = 0; h < a.heads; ++h, row += d)
+    for (size_t j = 0; j < half; ++j)
+      words ? pair(row[j], row[half + j], j) : pair(row[2 * j], row[2 * j + 1], 2 * j);
 }
 
 // Applies rotary positions to the element rows of queries or keys; `tokens` rows per sample
@@ -34,12 +40,28 @@ void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sa
   for (size_t t = prefix; t < sample_tokens; ++t) {
     std::byte* at = first + t * stride * c.kernel.element_size;
     c.kernel.to_floats(1, width, at, stride, row, width);
-    rotate(row, c.rotary->row(t - prefix), c.arch.heads, c.arch.head_dim, 1);
+    rotate(c.arch, row, c.rotary->row(t - prefix), 1);
     c.kernel.to_elements(1, width, row, width, at, stride);
   }
 }
 
-// T5's bias for a sample of t tokens: the same table in every block, so it is built once per
+// What each distance up to `tokens` adds, [heads, 2 reach - 1]; that of 0 is in the middle.
+const float* bias_by_distance(BlockContext& c, size_t tokens) {
+  Scratch& t = c.scratch;
+  if (t.relative_reach >= tokens) return t.by_distance.data();
+  const size_t reach = std::max(tokens, 2 * t.relative_reach), row = 2 * reach - 1;
+  t.by_distance.resize(c.arch.heads * row);
+  for (size_t j = 0; j < row; ++j) {
+    const size_t bucket = relative_bucket(long(j) - long(reach - 1), c.arch.relative_buckets,
+                                          c.arch.relative_distance);
+    for (size_t h = 0; h < c.arch.heads; ++h)
+      t.by_distance[h * row + j] = (*c.relative_table)(bucket, h);
+  }
+  t.relative_reach = reach;
+  return t.by_distance.data();
+}
+
+// T5's bias for a sample of t tokens, the same in every block; kept for the next one of that
 // length. A workspace forgets it when another backbone runs in it (Run).
 const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
   if (!c.relative_table) return nullptr;
@@ -48,13 +70,12 @@ const float* relative_bias(BlockContext& c, size_t queries, size_t tokens) {
   const size_t heads = c.arch.heads;
   if (t.relative_queries == queries && t.relative_tokens == tokens) return bias.data();
   bias.resize(heads * queries * tokens);
-  for (size_t i = 0; i < queries; ++i)
-    for (size_t j = 0; j < tokens; ++j) {
-      const size_t bucket =
-          relative_bucket(long(j) - long(i), c.arch.relative_buckets, c.arch.relative_distance);
-      for (size_t h = 0; h < heads; ++h)
-        bias[(h * queries + i) * tokens + j] = (*c.relative_table)(bucket, h);
-    }
+  const float* by_distance = bias_by_distance(c, tokens);
+  const size_t reach = t.relative_reach;
+  for (size_t h = 0; h < heads; ++h)
+    for (size_t i = 0; i < queries; ++i)
+      std::copy_n(by_distance + h * (2 * reach - 1) + reach - 1 - i, tokens,
+                  bias.data() + (h * queries + i) * tokens);
   t.relative_queries = queries, t.relative_tokens = tokens;
   return bias.data();
 }
@@ -80,6 +101,84 @@ kernel::Attention sample_attention(BlockContext& c, size_t i) {
   const size_t needed = c.kernel.attention_scratch(a.tokens, a.head_dim);
   if (c.scratch.kernel.bytes() < needed) c.scratch.kernel = Buffer(needed);
   return a;
+}
+
+constexpr size_t kWindowQueries = 64;
+
+// A local block takes the queries of a text some at a time, with the tokens that any of them sees,
+// and head by head, since all share the mask. visit(part, first query, first token, head).
+template <class Visit>
+void each_window(BlockContext& c, const kernel::Attention& whole, const Visit& visit) {
+  const size_t distance = c.local_distance, size = c.kernel.element_size, d = whole.head_dim;
+  const auto moved = [&](const void* from, size_t stride, size_t row, size_t column) {
+    return static_cast<const std::byte*>(from) + (row * stride + column) * size;
+  };
+  std::vector<float>& mask = c.scratch.window;
+  for (size_t query = 0; query < whole.queries; query += kWindowQueries) {
+    kernel::Attention part = whole;
+    part.queries = std::min(kWindowQueries, whole.queries - query);
+    const size_t first = query - std::min(query, distance),
+                 last = std::min(whole.tokens, query + part.queries + distance);
+    part.tokens = last - first, part.heads = 1;
+    mask.assign(part.queries * part.tokens, 0.0f);
+    for (size_t i = 0; i < part.queries; ++i)
+      for (size_t j = 0; j < part.tokens; ++j) {
+        const size_t q = query + i, k = first + j;
+        if (std::max(q, k) - std::min(q, k) > distance)
+          mask[i * part.tokens + j] = -std::numeric_limits<float>::infinity();
+      }
+    part.bias = mask.data();
+    for (size_t h = 0; h < whole.heads; ++h) {
+      part.q = moved(whole.q, whole.q_stride, query, h * d);
+      part.k = moved(whole.k, whole.k_stride, first, h * d);
+      part.v = moved(whole.v, whole.v_stride, first, h * d);
+      if (whole.out) part.out = whole.out + query * whole.out_stride + h * d;
+      if (whole.element_out)
+        part.element_out = static_cast<std::byte*>(whole.element_out) +
+                           (query * whole.element_stride + h * d) * size;
+      visit(part, query, first, h);
+    }
+  }
+}
+
+// Whether tokens of the sample lie too far apart to see each other.
+bool is_windowed(const BlockContext& c, const kernel::Attention& a) {
+  return c.local_distance && a.tokens > c.local_distance + 1;
+}
+
+void run_attention(BlockContext& c, const kernel::Attention& a) {
+  if (!is_windowed(c, a)) return c.kernel.attention(a, c.scratch.kernel.data());
+  each_window(c, a, [&](const kernel::Attention& part, size_t, size_t, size_t) {
+    c.kernel.attention(part, c.scratch.kernel.data());
+  });
+}
+
+void run_attention_backward(BlockContext& c, const kernel::AttentionBackward& b) {
+  const kernel::Attention& a = b.forward;
+  void* scratch = c.scratch.kernel.data();
+  if (!is_windowed(c, a)) return c.kernel.attention_backward(b, scratch);
+  for (size_t i = 0; i < a.tokens; ++i) {
+    std::fill_n(b.d_k + i * b.d_k_stride, a.heads * a.head_dim, 0.0f);
+    std::fill_n(b.d_v + i * b.d_v_stride, a.heads * a.head_dim, 0.0f);
+  }
+  Floats& d_keys = c.scratch.floats;  // those of a window, then of its values
+  const size_t d = a.head_dim, longest = kWindowQueries + 2 * c.local_distance;
+  d_keys.ensure(2 * longest, d);
+  each_window(c, a, [&](const kernel::Attention& part, size_t query, size_t first, size_t head) {
+    kernel::AttentionBackward window = b;
+    window.forward = part;
+    window.d_out = b.d_out + query * b.d_out_stride + head * d;
+    window.d_q = b.d_q + query * b.d_q_stride + head * d;
+    window.d_k = d_keys.row(0), window.d_v = d_keys.row(longest);
+    window.d_k_stride = window.d_v_stride = d_keys.stride();
+    c.kernel.attention_backward(window, scratch);
+    for (size_t i = 0; i < part.tokens; ++i) {
+      float* d_k = b.d_k + (first + i) * b.d_k_stride + head * d;
+      float* d_v = b.d_v + (first + i) * b.d_v_stride + head * d;
+      for (size_t j = 0; j < d; ++j)
+        d_k[j] += d_keys.row(i)[j], d_v[j] += d_keys.row(longest + i)[j];
+    }
+  });
 }
 
 void project_into(BlockContext& c, const Linear& linear, size_t rows, const Elements& in,
@@ -132,7 +231,7 @@ void attention_forward(BlockContext& c, const Residual& r) {
       } else {
         a.element_out = s.proj_in.row(q), a.element_stride = s.proj_in.stride();
       }
-      c.kernel.attention(a, c.scratch.kernel.data());
+      run_attention(c, a);
     }
     if (c.arch.attention_norm)
       run_norm(c, c.block.attention_norm, query_rows, s.context, nullptr, &s.proj_in);
@@ -181,18 +280,18 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Par
     float* first = t.d_qkv.row(c.batch.offsets[i]);
     b.d_q = first, b.d_k = first + inner, b.d_v = first + 2 * inner;
     b.d_q_stride = b.d_k_stride = b.d_v_stride = t.d_qkv.stride();
-    c.kernel.attention_backward(b, t.kernel.data());
+    run_attention_backward(c, b);
     if (c.rotary)
       for (size_t token = c.arch.prefix_tokens; token < c.batch.tokens(i); ++token) {
         const float* angles = c.rotary->row(token - c.arch.prefix_tokens);
         float* row = t.d_qkv.row(c.batch.offsets[i] + token);
-        if (token < c.queries(i)) rotate(row, angles, c.arch.heads, c.arch.head_dim, -1);
-        rotate(row + inner, angles, c.arch.heads, c.arch.head_dim, -1);
+        if (token < c.queries(i)) rotate(c.arch, row, angles, -1);
+        rotate(c.arch, row + inner, angles, -1);
       }
   }
   if (target && *target == LayerId::Part::qkv) {
     const Floats* input = &s.x_in;
-    if (!c.arch.post_norm) {
+    if (!c.arch.post_norm && c.block.norm1) {
       run_norm(c, c.block.norm1, rows, s.x_in, &t.floats, nullptr);
       input = &t.floats;
     }

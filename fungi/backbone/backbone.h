@@ -21,6 +21,7 @@
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
 #include "fungi/base/stages.h"
+#include "fungi/base/word_head.h"
 #include "fungi/kernel/kernel.h"
 
 namespace fungi {
@@ -48,6 +49,7 @@ struct BackboneOptions {
   std::string layer =
       "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
   bool tokens = false;        // give every final token as well (dense features, masked objectives)
+  bool word_head = false;     // read the head that guesses words, too: Error where there is none
   // DEVIATION: the paper's code hooks torchvision's fused attention module, so what it takes for
   // the input of blocks.N.attn.proj is the output of norm1 instead of the attention context (SPEC
   // 1.4.1). Takes effect for torchvision checkpoints and that layer only.
@@ -56,6 +58,10 @@ struct BackboneOptions {
   // its training (SPEC 4). Takes effect when a CLIP tower is opened whose activation is not stated,
   // and is then among the stated facts.
   bool clip_with_gelu = false;
+  // DEVIATION: the paper's code took the first token of every text encoder, also of those that were
+  // trained with another pooling (SPEC 10.2). Takes effect when one is opened whose pooling is not
+  // stated, and is then among the stated facts.
+  bool text_by_first_token = false;
   StatedFacts stated_facts;  // facts the file does not hold; "size" sets another input size
 };
 
@@ -109,6 +115,8 @@ class Backbone {
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
   std::optional<LayerId> layer() const;
+  // Null unless options.word_head, and of assembled weights.
+  const std::shared_ptr<const WordHead>& word_head() const;
   const std::vector<std::string>& notes() const;  // see read_notes(); none of assembled weights
   const std::filesystem::path& path() const;      // as given to open(); empty for assembled weights
   // Of the checkpoint, read again by the first call; empty for assembled weights. Error when the

@@ -123,7 +123,7 @@ void block_forward(BlockContext& c, Floats& x) {
     s.x_in.ensure(rows, d);
     copy_rows(x.row(0), x.stride(), s.x_in.row(0), s.x_in.stride(), rows, d);
   }
-  if (c.arch.post_norm) {
+  if (c.arch.post_norm || !c.block.norm1) {
     c.scratch.in.ensure(c.kernel, rows, d);
     c.kernel.to_elements(rows, d, x.row(0), x.stride(), c.scratch.in.row(0), c.scratch.in.stride());
   } else {
@@ -165,7 +165,10 @@ bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target,
     run_norm_backward(c, c.block.norm2, query_rows, s.x_mid, t.d_n, true, g);
     multiply_columns(query_rows, d, c.block.scale1, g, t.d_half);
     if (attention_backward(c, t.d_half, target, gradient, t.d_n)) return true;
-    run_norm_backward(c, c.block.norm1, rows, s.x_in, t.d_n, false, t.d_in);
+    if (c.block.norm1)
+      run_norm_backward(c, c.block.norm1, rows, s.x_in, t.d_n, false, t.d_in);
+    else
+      std::swap(t.d_in, t.d_n);
   }
   add_residual_gradient(c, g, t.d_in);  // g is now that after the attention
   g.ensure(rows, d);

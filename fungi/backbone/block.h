@@ -13,8 +13,10 @@
 namespace fungi {
 
 struct Norm {
-  std::vector<float> weight, bias;  // both empty where there is no such norm; bias also for RMS
+  std::vector<float> weight, bias;  // both empty where there is no such norm; bias also where it
+                                    // has none
   const float* beta() const { return bias.empty() ? nullptr : bias.data(); }
+  explicit operator bool() const { return !weight.empty(); }
 };
 inline Norm load_norm(const Tensors& tensors, const std::string& name) {
   return {tensors.vector(name + ".weight"), tensors.vector(name + ".bias")};
@@ -60,6 +62,10 @@ struct Scratch {
   Buffer kernel;                     // for gemm and attention
   std::vector<float> relative_bias;  // [heads, queries, tokens] of the lengths below
   size_t relative_queries = 0, relative_tokens = 0;
+  std::vector<float> by_distance;  // [heads, 2 relative_reach - 1]: the bias of each distance
+  size_t relative_reach = 0;
+  std::vector<float> window;  // [queries, tokens] of one block of queries: 0, or -inf for tokens
+                              // that are too far away
 };
 
 struct BlockContext {
@@ -70,8 +76,9 @@ struct BlockContext {
   BlockState& state;
   Scratch& scratch;
   Stages& stages;
-  const Matrix<float>* rotary = nullptr;          // [patches, 2 head_dim] cosines then sines
+  const Matrix<float>* rotary = nullptr;  // [patches or words, 2 head_dim] cosines then sines
   const Matrix<float>* relative_table = nullptr;  // T5 [buckets, heads]
+  size_t local_distance = 0;                      // of this block; 0: a token sees all others
   bool keep = false;
   bool mha_input_as_activation = false;  // BackboneOptions; of the layer's own block
 

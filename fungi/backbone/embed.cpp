@@ -97,9 +97,9 @@ std::vector<size_t> word_positions(const Architecture& a, std::span<const int32_
 
 void place_word(const Architecture& a, const Embedding& e, const float* word, size_t position,
                 float* to) {
-  std::copy_n(word, a.width, to);
+  std::copy_n(word, a.words_width(), to);
   if (e.word_positions.empty()) return;
-  for (size_t c = 0; c < a.width; ++c) to[c] += e.word_positions(position, c);
+  for (size_t c = 0; c < a.words_width(); ++c) to[c] += e.word_positions(position, c);
 }
 
 void check_position(const Architecture& a, size_t position, size_t tokens,
@@ -126,7 +126,7 @@ void embed_words(const Architecture& a, const Embedding& e, const Inputs& inputs
         fail(fmt::format("token id {} is outside the vocabulary of {}", text.ids[j], a.vocabulary),
              place, "use the tokeniser of this model");
       check_position(a, positions[j], text.ids.size(), place);
-      if (a.relative_buckets && row > batch.offsets[i] && last + 1 != j)
+      if ((a.relative_buckets || a.rotary) && row > batch.offsets[i] && last + 1 != j)
         fail("the attended tokens have a gap; relative positions need one run of them", place,
              "pad at the ends only");
       last = j;
@@ -147,6 +147,21 @@ void embed_given_words(const Architecture& a, const Embedding& e, const Inputs& 
   }
 }
 
+// Words of their own width, in scratch.floats, to the width of the model.
+void map_words(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e, size_t rows,
+               Scratch& t, Floats& x) {
+  t.in.ensure(kernel, rows, a.word_width);
+  kernel.to_elements(rows, a.word_width, t.floats.row(0), t.floats.stride(), t.in.row(0),
+                     t.in.stride());
+  const size_t needed = kernel.gemm_scratch(rows, a.width, a.word_width);
+  if (t.kernel.bytes() < needed) t.kernel = Buffer(needed);
+  x.ensure(rows, a.width);
+  kernel::Epilogue out;
+  out.bias = e.word_map.bias_data();
+  out.out = x.row(0), out.out_stride = x.stride();
+  kernel.gemm(rows, t.in.row(0), t.in.stride(), e.word_map.forward, out, t.kernel.data());
+}
+
 size_t attended(const Inputs::Text& text, const std::string& place) {
   if (text.mask.empty()) return text.ids.size();
   if (text.mask.size() != text.ids.size())
@@ -160,9 +175,10 @@ size_t own_tokens(const Architecture& a, const Inputs& inputs, size_t view) {
   if (inputs.embedded.empty())
     return words ? attended(inputs.texts[view], place_of(view)) : a.patches();
   const View<const float> given = inputs.embedded[view];
-  if (given.cols != a.width || (!words && given.rows != a.patches()))
+  const size_t width = words ? a.words_width() : a.width;
+  if (given.cols != width || (!words && given.rows != a.patches()))
     fail(fmt::format("expected embedded tokens [{}, {}], found [{}, {}]",
-                     words ? "any number" : std::to_string(a.patches()), a.width, given.rows,
+                     words ? "any number" : std::to_string(a.patches()), width, given.rows,
                      given.cols),
          fmt::format("view {} of the batch", view), "give one row of the model's width per token");
   return given.rows;
@@ -228,6 +244,7 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
     e.word_positions = tensors.matrix("word_positions");
     const std::vector<float> type = tensors.vector("word_type");
     for (size_t i = 0; i < e.word_positions.rows(); ++i) add(type, e.word_positions.row(i));
+    if (a.word_width) e.word_map = load_linear(kernel, tensors, "word_map", false);
     return e;
   }
   if (a.convolutions)
@@ -265,17 +282,21 @@ void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding&
   const Stages::Scope scope(stages, "embed");
   batch.samples = inputs.count();
   batch.offsets = token_layout(a, inputs).offsets;
-  x.ensure(batch.rows(), a.width);
-  const bool words = a.input == InputKind::token_ids, given = !inputs.embedded.empty();
+  const bool words = a.input == InputKind::token_ids, given = !inputs.embedded.empty(),
+             mapped = a.word_width > 0;
+  Floats& first = mapped ? scratch.floats : x;
+  const size_t rows = batch.rows(), width = words ? a.words_width() : a.width;
+  first.ensure(rows, width);
   if (words)
-    (given ? embed_given_words : embed_words)(a, e, inputs, batch, x);
+    (given ? embed_given_words : embed_words)(a, e, inputs, batch, first);
   else if (given)
-    embed_given_patches(a, e, inputs, batch, x);
+    embed_given_patches(a, e, inputs, batch, first);
   else
-    embed_patches(a, kernel, e, inputs, scratch, batch, x);
+    embed_patches(a, kernel, e, inputs, scratch, batch, first);
   if (a.norm_pre)
-    kernel.norm(a.rms_norm, batch.rows(), a.width, x.row(0), x.stride(), e.norm.weight.data(),
-                e.norm.beta(), a.norm_epsilon, x.row(0), x.stride(), nullptr, 0);
+    kernel.norm(a.rms_norm, rows, width, first.row(0), first.stride(), e.norm.weight.data(),
+                e.norm.beta(), a.norm_epsilon, first.row(0), first.stride(), nullptr, 0);
+  if (mapped) map_words(a, kernel, e, rows, scratch, x);
 }
 
 }  // namespace fungi

@@ -13,8 +13,10 @@ struct Embedding {
   Matrix<float> prefix;     // [prefix_tokens, width], positions added
   Matrix<float> positions;  // [patches, width], already on the grid of the input size
   std::vector<float> mask_token;
-  Matrix<float> words;           // [vocabulary, width]
-  Matrix<float> word_positions;  // [max_positions, width] with the type-0 row added; empty for T5
+  Matrix<float> words;           // [vocabulary, words_width()]
+  Matrix<float> word_positions;  // [max_positions, words_width()] with the type-0 row added; empty
+                                 // for T5 and ModernBERT
+  Linear word_map;               // [width, words_width()], of ALBERT
   Norm norm;                     // CLIP's norm_pre, BERT's embedding norm
 };
 

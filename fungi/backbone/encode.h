@@ -31,11 +31,17 @@ struct Backbone::Weights {
   mutable std::once_flag hashed;
   mutable std::string sha256;  // of them, once asked for
   Embedding embedding;
-  std::vector<Block> blocks;
+  std::vector<Block> packed;      // blocks that are run with the same weights are one
+  std::vector<size_t> packed_of;  // of every block
   Norm final_norm;
   Linear head;
-  Matrix<float> rotary;          // [patches, 2·head_dim]: cosines, sines
+  std::shared_ptr<const WordHead> word_head;
+  Matrix<float> rotary;          // [patches or words, 2·head_dim]: cosines, sines
+  Matrix<float> local_rotary;    // the same of local blocks
   Matrix<float> relative_table;  // [buckets, heads]
+  size_t depth() const { return packed_of.size(); }
+  const Block& block(size_t i) const { return packed[packed_of[i]]; }
+  const Block& last() const { return packed[packed_of.back()]; }
 };
 
 struct Workspace::State {
@@ -43,8 +49,10 @@ struct Workspace::State {
   Batch batch;
   Floats x;  // the stream; after forward, the last block's output
   Floats normed, pooled, pooled_normed, g, g_pooled, g_tokens;
-  std::vector<BlockState> kept;  // of blocks layer.block .. depth − 1
-  BlockState passing;            // of all others
+  Floats raw, g_raw;              // the embeddings before they are divided by their lengths
+  std::vector<uint32_t> largest;  // max_all: [samples, width], the row of each largest value
+  std::vector<BlockState> kept;   // of blocks layer.block .. depth − 1
+  BlockState passing;             // of all others
   Scratch scratch;
   bool ready = false;  // a forward() has filled it
 };
@@ -66,7 +74,7 @@ struct Run {
     s.backbone = w.number;
   }
 
-  bool pruned() const { return w.blocks.back().pruned; }
+  bool pruned() const { return w.last().pruned; }
   size_t last_rows() const { return pruned() ? s.batch.query_offsets.back() : s.batch.rows(); }
   BlockContext context(size_t index);
 

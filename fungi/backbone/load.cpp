@@ -2,46 +2,69 @@
 // Weights in: which of them are read and packed, and for which the transpose is needed, too.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fungi/backbone/encode.h"
 #include "fungi/backbone/position.h"
 #include "fungi/backbone/recipes.h"
+#include "fungi/backbone/word_head.h"
 
 namespace fungi {
 namespace {
 
-Block load_block(const kernel::Kernel& k, const Tensors& tensors, size_t index,
-                 const std::optional<LayerId>& layer, bool pruned) {
-  const std::string p = fmt::format("blocks.{}.", index);
-  // A gradient passes through everything that comes after the wanted layer.
+// Whose weights a block has, and of which layers the gradient needs the transpose.
+struct Packing {
+  size_t stored = 0;
+  bool pruned = false, qkv = false, proj = false, fc1 = false, fc2 = false;
+  bool operator==(const Packing&) const = default;
+};
+
+// A gradient passes through everything that comes after the wanted layer.
+Packing packing(const Architecture& a, size_t index, const std::optional<LayerId>& layer,
+                bool prune) {
   const bool here = layer && layer->block == index, below = layer && layer->block < index;
   using Part = LayerId::Part;
-  const bool through_fc2 = below || (here && layer->part != Part::fc2);
-  const bool through_fc1 =
-      below || (here && (layer->part == Part::proj || layer->part == Part::qkv));
-  const bool through_proj = below || (here && layer->part == Part::qkv);
+  Packing p{a.stored_block(index), prune && index + 1 == a.depth, below};
+  p.proj = below || (here && layer->part == Part::qkv);
+  p.fc1 = p.proj || (here && layer->part == Part::proj);
+  p.fc2 = p.fc1 || (here && layer->part == Part::fc1);
+  return p;
+}
+
+Block load_block(const kernel::Kernel& k, const Tensors& tensors, const Packing& needed) {
+  const std::string p = fmt::format("blocks.{}.", needed.stored);
   Block b;
-  b.pruned = pruned;
+  b.pruned = needed.pruned;
   b.norm1 = load_norm(tensors, p + "norm1");
   b.norm2 = load_norm(tensors, p + "norm2");
   b.attention_norm = load_norm(tensors, p + "attn.norm");
   b.mlp_norm = load_norm(tensors, p + "mlp.norm");
   b.scale1 = tensors.vector(p + "ls1");
   b.scale2 = tensors.vector(p + "ls2");
-  if (pruned) {
+  if (b.pruned) {
     const Matrix<float> weight = tensors.matrix(p + "attn.qkv.weight");
     const std::vector<float> bias = tensors.vector(p + "attn.qkv.bias");
     const size_t inner = weight.rows() / 3;
-    b.q = slice_linear(k, weight, bias, 0, inner, below);
-    b.kv = slice_linear(k, weight, bias, inner, 2 * inner, below);
+    b.q = slice_linear(k, weight, bias, 0, inner, needed.qkv);
+    b.kv = slice_linear(k, weight, bias, inner, 2 * inner, needed.qkv);
   } else {
-    b.qkv = load_linear(k, tensors, p + "attn.qkv", below);
+    b.qkv = load_linear(k, tensors, p + "attn.qkv", needed.qkv);
   }
-  b.proj = load_linear(k, tensors, p + "attn.proj", through_proj);
-  b.fc1 = load_linear(k, tensors, p + "mlp.fc1", through_fc1);
-  b.fc2 = load_linear(k, tensors, p + "mlp.fc2", through_fc2);
+  b.proj = load_linear(k, tensors, p + "attn.proj", needed.proj);
+  b.fc1 = load_linear(k, tensors, p + "mlp.fc1", needed.fc1);
+  b.fc2 = load_linear(k, tensors, p + "mlp.fc2", needed.fc2);
   return b;
+}
+
+// Cosines, then sines.
+Matrix<float> cosines_and_sines(const Matrix<float>& angles) {
+  const size_t width = angles.cols();
+  Matrix<float> out(angles.rows(), 2 * width);
+  for (size_t i = 0; i < angles.rows(); ++i)
+    for (size_t j = 0; j < width; ++j)
+      out(i, j) = std::cos(angles(i, j)), out(i, width + j) = std::sin(angles(i, j));
+  return out;
 }
 
 // The parts of loading that files and random weights share.
@@ -56,23 +79,31 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
       a.dialect == "torchvision" && w.layer && w.layer->part == LayerId::Part::proj;
   const bool prune =
       (a.pooled_tokens() > 0 || a.pooling == Pooling::mean_sound) && !w.options.tokens;
-  w.blocks.resize(a.depth);
-  pool.parallel_for(a.depth + 1, 1, [&](size_t i, size_t, unsigned) {
-    if (i == a.depth)
+  std::vector<Packing> packed;  // each once
+  for (size_t i = 0; i < a.depth; ++i) {
+    const Packing needed = packing(a, i, w.layer, prune);
+    const auto same = std::find(packed.begin(), packed.end(), needed);
+    w.packed_of.push_back(size_t(same - packed.begin()));
+    if (same == packed.end()) packed.push_back(needed);
+  }
+  w.packed.resize(packed.size());
+  pool.parallel_for(packed.size() + 1, 1, [&](size_t i, size_t, unsigned) {
+    if (i == packed.size())
       w.embedding = load_embedding(*w.kernel, tensors, a);
     else
-      w.blocks[i] = load_block(*w.kernel, tensors, i, w.layer, prune && i + 1 == a.depth);
+      w.packed[i] = load_block(*w.kernel, tensors, packed[i]);
   });
   w.final_norm = load_norm(tensors, "norm");
   if (a.head) w.head = load_linear(*w.kernel, tensors, "head", w.layer.has_value());
   w.relative_table = tensors.matrix("relative_bias");
-  if (a.rotary) {
-    const Matrix<float> angles = rotary_angles(a.grid_h(), a.grid_w(), a.head_dim, a.rotary_grid);
-    w.rotary = Matrix<float>(angles.rows(), 2 * a.head_dim);
-    for (size_t i = 0; i < angles.rows(); ++i)
-      for (size_t j = 0; j < a.head_dim; ++j)
-        w.rotary(i, j) = std::cos(angles(i, j)),
-                    w.rotary(i, a.head_dim + j) = std::sin(angles(i, j));
+  if (a.rotary && a.input == InputKind::token_ids) {
+    const auto table = [&](float theta) {
+      return cosines_and_sines(word_angles(a.tokens(), a.head_dim, theta));
+    };
+    w.rotary = table(a.rotary_theta);
+    if (a.local_distance) w.local_rotary = table(a.local_rotary_theta);
+  } else if (a.rotary) {
+    w.rotary = cosines_and_sines(rotary_angles(a.grid_h(), a.grid_w(), a.head_dim, a.rotary_grid));
   }
 }
 
@@ -89,6 +120,18 @@ bool takes_papers_gelu(const Checkpoint& checkpoint, const BackboneOptions& opti
   }
 }
 
+// DEVIATION: see BackboneOptions. Complaints are left to the reading that follows.
+bool takes_first_token(const Checkpoint& checkpoint, const BackboneOptions& options) {
+  if (!options.text_by_first_token || options.stated_facts.contains("pooling")) return false;
+  StatedFacts facts = options.stated_facts;
+  facts["pooling"] = "first";
+  try {
+    return read_names(checkpoint, facts).architecture.input == InputKind::token_ids;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions& options_given,
@@ -97,6 +140,8 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   BackboneOptions options = options_given;
   options.clip_with_gelu = takes_papers_gelu(checkpoint, options);
   if (options.clip_with_gelu) options.stated_facts["activation"] = "gelu";
+  options.text_by_first_token = takes_first_token(checkpoint, options);
+  if (options.text_by_first_token) options.stated_facts["pooling"] = "first";
   Reading reading = read_names(checkpoint, options.stated_facts);
   const auto weights = std::make_shared<Weights>();
   Weights& w = *weights;
@@ -105,6 +150,9 @@ Backbone Backbone::open(const std::filesystem::path& path, const BackboneOptions
   w.path = path;
   w.stamp = checkpoint.stamp();
   w.notes = std::move(reading.notes);
+  if (options.word_head)
+    w.word_head =
+        load_word_head(checkpoint, reading, kernel::kernel_for(options.isa, Precision::f32));
   load(w, CheckpointTensors(checkpoint, std::move(reading.recipes)), pool);
   return Backbone(weights);
 }
@@ -115,7 +163,8 @@ Backbone Backbone::assemble(const Architecture& architecture, const TensorSource
   Weights& w = *weights;
   w.arch = architecture;
   w.options = options;
-  w.options.clip_with_gelu = false;  // the architecture is the caller's word
+  w.options.clip_with_gelu = false;  // the architecture is the caller's word, and the next
+  w.options.text_by_first_token = false;
   load(w, tensors, pool);
   return Backbone(weights);
 }

@@ -105,8 +105,8 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
       &kKwtNames,    &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames,
-      &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kT5Names,          &kAugregNames,
-      &kWhisperNames};
+      &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kDistilbertNames,  &kMpnetNames,
+      &kAlbertNames, &kModernbertNames,     &kT5Names,   &kAugregNames,      &kWhisperNames};
   return all;
 }
 
@@ -133,12 +133,15 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
   NameReader names(checkpoint, stated_facts);
   for (const Dialect* dialect : dialects()) {
     if (!names.find_network(*dialect)) continue;
+    if (dialect->text) refuse_own_code(checkpoint);
     Reading reading;
     RecipeWriter writer(names);
     dialect->read(names, reading.architecture, writer);
     reading.recipes = std::move(writer.recipes);
     reading.prefix = names.full("");
     check_reading(names, reading);
+    std::vector<std::string> modules;
+    if (dialect->text) read_sentence_modules(names, reading.architecture, modules);
     read_image_processor(checkpoint, stated_facts, reading.architecture);
     read_feature_extractor(checkpoint, stated_facts, reading.architecture);
     state_front_end(stated_facts, reading.architecture);
@@ -150,6 +153,7 @@ Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_fact
       fail(fmt::format("the tensors are those of the family '{}', not '{}'", found, *family),
            checkpoint.path(), "leave out `stated_facts[family]`");
     reading.notes = notes_on(names, reading.architecture);
+    reading.notes.insert(reading.notes.end(), modules.begin(), modules.end());
     return reading;
   }
   refuse_unknown(checkpoint);
@@ -182,7 +186,13 @@ std::vector<FamilyFacts> families() {
        "token ids in; after-norm; padding is left out"},
       {"roberta", "huggingface", "RoBERTa, XLM-R, CamemBERT, data2vec",
        "BERT with other positions"},
-      {"t5", "huggingface", "T5 and mT5 encoders", "token ids in; RMS norm, relative positions"},
+      {"distilbert", "huggingface", "DistilBERT", "BERT with half the blocks, no token types"},
+      {"mpnet", "huggingface", "MPNet", "BERT with other positions, and relative ones"},
+      {"albert", "huggingface", "ALBERT", "BERT whose blocks share their weights; narrow words"},
+      {"modernbert", "huggingface", "ModernBERT",
+       "before-norm, gated, rotary positions; most blocks see near tokens alone"},
+      {"t5", "huggingface", "T5, Flan-T5 and mT5 encoders",
+       "token ids in; RMS norm, relative positions"},
       {"ast", "huggingface, ast, ssast", "AST, SSAST (by patches or frames)",
        "filter banks in; two prefix tokens, overlapping patches"},
       {"whisper", "huggingface", "Whisper encoders, of any size",

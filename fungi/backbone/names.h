@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,7 +67,8 @@ class NameReader {
   bool config_has(const char* pointer) const { return config_value(pointer) != nullptr; }
   // Error naming the file when it is none that is known here.
   std::optional<kernel::Activation> config_activation(const char* pointer) const;
-  std::vector<std::string> config_keys(const char* pointer) const;  // of an object; else none
+  std::vector<std::string> config_keys(const char* pointer) const;   // of an object; else none
+  std::vector<std::string> config_texts(const char* pointer) const;  // of a list of them; else none
   std::string config_dump(const char* pointer) const;  // as it stands there, for messages
   std::string config_root() const { return root_; }    // "" or "/vision_config", ...
   // timm's name of it, perhaps with a tag behind a dot: stated, or that in config.json.
@@ -118,6 +120,9 @@ struct Dialect {
   std::string_view tower = "";  // a folder that the anchors may lie in, below the prefix
   bool text = false;            // and not images: no part of config.json but its top is meant
 };
+
+// Error where config.json says another one; nothing where it says none.
+void require_model_type(const NameReader& names, const std::set<std::string>& known);
 
 // A file that lies beside the weights, as an object; null when there is none.
 nlohmann::json json_beside(const Checkpoint& checkpoint, const char* name);
@@ -173,12 +178,20 @@ std::vector<std::string> decoder_of(const NameReader& names, const Architecture&
 // "visual.transformer.resblocks.3."
 std::map<std::string, std::string> block_folders(const Recipes& recipes);
 
+// How the encoder's vectors are pooled, where sentence-transformers' files beside it say so, and
+// notes on that. Error where they ask for what is not known here.
+void read_sentence_modules(const NameReader& names, Architecture& a,
+                           std::vector<std::string>& notes);
+
 // For the user: which of several networks this is, and what nothing tells about it.
 std::vector<std::string> notes_on(const NameReader& names, const Architecture& a);
 
 // read_names() without a look at whether its suggestions help.
 Reading read_stated(const Checkpoint& checkpoint, const StatedFacts& stated_facts);
 
+// Error where config.json asks for code that is published with the model, which is not run here: it
+// may compute anything under familiar names.
+void refuse_own_code(const Checkpoint& checkpoint);
 [[noreturn]] void refuse_missing(const NameReader& names, const std::string& tensor);
 // For a file that no dialect knows: names the anchor that the nearest of them misses.
 [[noreturn]] void refuse_unknown(const Checkpoint& checkpoint);
@@ -205,7 +218,8 @@ inline constexpr std::array<float, 3> kClipMean{0.48145466f, 0.4578275f, 0.40821
 inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0.27577711f};
 
 extern const Dialect kTimmNames, kEvaNames, kTorchvisionNames, kClipNames, kHuggingfaceClipNames,
-    kHuggingfaceVitNames, kBertNames, kT5Names, kAugregNames, kWhisperNames, kKwtNames;
+    kHuggingfaceVitNames, kBertNames, kDistilbertNames, kMpnetNames, kAlbertNames, kModernbertNames,
+    kT5Names, kAugregNames, kWhisperNames, kKwtNames;
 // All of them, in the order in which they are tried.
 std::span<const Dialect* const> dialects();
 

@@ -24,6 +24,7 @@ const Names& after_the_network() {
       // classifiers, and what lies between them and the class token
       "head", "heads", "head_dist", "classifier", "cls_classifier", "distillation_classifier", "fc",
       "linear", "mlp_head", "pre_logits", "pooler", "score", "qa_outputs", "splinter_qass",
+      "pre_classifier", "sop_classifier",
       // words predicted
       "cls", "lm_head", "predictions", "discriminator_predictions", "generator_predictions",
       "generator_lm_head", "vocab_layer_norm", "vocab_transform", "vocab_projector",

@@ -29,7 +29,7 @@ void check_parts(const NameReader& names, const Recipes& recipes) {
       if (!part.empty() && !names.checkpoint().find(part)) refuse_missing(names, part);
 }
 
-// What one block has, all have.
+// What one block has, all have, but for a norm that the first one never has.
 void check_blocks_alike(const NameReader& names, const Reading& reading) {
   const auto folders = block_folders(reading.recipes);
   std::set<std::string> parts;
@@ -38,6 +38,7 @@ void check_blocks_alike(const NameReader& names, const Reading& reading) {
     if (const std::string block = canonical_block(name); !block.empty())
       for (const std::string& part : recipe.parts) {
         if (part.empty()) continue;  // zeros: then in every block
+        if (!reading.architecture.first_norm && name.starts_with(block + "norm1.")) continue;
         parts.insert(part);
         owner[part.substr(folders.at(block).size())] = part;
       }
@@ -54,9 +55,11 @@ void check_config(const NameReader& names, const Architecture& a) {
     const char* pointer;
     size_t found;
   };
-  for (const Fact& fact : {Fact{"/num_hidden_layers", a.depth}, Fact{"/model_args/depth", a.depth},
-                           Fact{"/hidden_size", a.width}, Fact{"/model_args/embed_dim", a.width},
-                           Fact{"/d_model", a.width}, Fact{"/num_layers", a.depth}})
+  for (const Fact& fact :
+       {Fact{"/num_hidden_layers", a.depth}, Fact{"/model_args/depth", a.depth},
+        Fact{"/hidden_size", a.width}, Fact{"/model_args/embed_dim", a.width},
+        Fact{"/d_model", a.width}, Fact{"/num_layers", a.depth}, Fact{"/dim", a.width},
+        Fact{"/n_layers", a.depth}, Fact{"/embedding_size", a.words_width()}})
     if (const auto expected = names.config_size(fact.pointer); expected && *expected != fact.found)
       fail(fmt::format("config.json says {} = {}, the tensors say {}",
                        (names.config_root() + fact.pointer).substr(1), *expected, fact.found),

@@ -132,6 +132,15 @@ std::vector<std::string> NameReader::config_keys(const char* pointer) const {
   return keys;
 }
 
+std::vector<std::string> NameReader::config_texts(const char* pointer) const {
+  std::vector<std::string> texts;
+  const nlohmann::json* value = config_value(pointer);
+  if (value && value->is_array())
+    for (const auto& entry : *value)
+      texts.push_back(entry.is_string() ? entry.get<std::string>() : printed(entry));
+  return texts;
+}
+
 std::string NameReader::config_dump(const char* pointer) const {
   const nlohmann::json* value = config_value(pointer);
   return value ? printed(*value) : "null";

@@ -143,9 +143,10 @@ void check(const NameReader& names, const Architecture& a) {
                        printable(names.full("cls_token"))),
            place, "is the file complete? Then state `stated_facts[pooling]=mean_patches`");
     check_sound(names, a);
-  } else if (a.pooling != Pooling::first && a.pooling != Pooling::mean_all) {
+  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches ||
+             a.pooling == Pooling::mean_sound) {
     fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
-         place, "state `stated_facts[pooling]=first` or mean_all");
+         place, "state `stated_facts[pooling]=first`, mean_all, mean_sqrt or max_all");
   }
   if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
     fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
@@ -153,8 +154,10 @@ void check(const NameReader& names, const Architecture& a) {
   if (!a.relative_buckets && a.attention_width() != a.width)
     fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
          place, "state the right number: `stated_facts[heads]=N`");
-  if (a.rotary && a.head_dim % 4)
-    fail(fmt::format("rotary positions need a head width divisible by 4, not {}", a.head_dim),
+  const size_t angles = a.input == InputKind::token_ids ? 2 : 4;  // of a line, of a plane
+  if (a.rotary && a.head_dim % angles)
+    fail(fmt::format("rotary positions need a head width divisible by {}, not {}", angles,
+                     a.head_dim),
          place, "`stated_facts[heads]=N`");
 }
 
@@ -179,7 +182,8 @@ void set_heads(const NameReader& names, Architecture& a, size_t otherwise) {
     a.heads = parse_size("heads", *stated);
     return;
   }
-  for (const char* key : {"/num_attention_heads", "/model_args/num_heads", "/num_heads"})
+  for (const char* key :
+       {"/num_attention_heads", "/model_args/num_heads", "/num_heads", "/n_heads"})
     if (const auto n = names.config_size(key)) {
       a.heads = *n;
       return;

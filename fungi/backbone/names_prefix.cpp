@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "fungi/backbone/names.h"
@@ -136,7 +137,23 @@ void refuse_missing(const NameReader& names, const std::string& tensor) {
        "the file is incomplete or of another architecture");
 }
 
+void refuse_own_code(const Checkpoint& checkpoint) {
+  const nlohmann::json config = json_beside(checkpoint, "config.json");
+  if (config.is_null() || !config.contains("auto_map") || !config["auto_map"].is_object()) return;
+  const auto model = config["auto_map"].find("AutoModel");
+  if (model == config["auto_map"].end() || !model->is_string()) return;
+  const auto type = config.find("model_type");
+  fail(fmt::format(
+           "the model_type '{}' is computed by code of its own ('{}'), which is not run here",
+           type != config.end() && type->is_string() ? printable(type->get<std::string>()) : "",
+           printable(model->get<std::string>())),
+       fmt::format("{}: config.json", checkpoint.path()),
+       "`models` lists the families; where it is one of them after all, take auto_map out of "
+       "config.json");
+}
+
 void refuse_unknown(const Checkpoint& checkpoint) {
+  refuse_own_code(checkpoint);
   const char* hint = "`models` lists the families; `inspect` with `tensors` lists the tensors";
   if (!prefixes_of(checkpoint, "layers.0.attention.q_proj.weight").empty() &&
       !prefixes_of(checkpoint, "embeddings.cls_token").empty())

@@ -136,6 +136,17 @@ Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_
   return angles;
 }
 
+Matrix<float> word_angles(size_t positions, size_t head_dim, float theta) {
+  const size_t half = head_dim / 2;
+  Matrix<float> angles(positions, head_dim);
+  for (size_t j = 0; j < half; ++j) {  // in f32 there, as is the product
+    const float frequency = 1.0f / std::pow(theta, float(2 * j) / float(head_dim));
+    for (size_t i = 0; i < positions; ++i)
+      angles(i, j) = angles(i, half + j) = float(i) * frequency;
+  }
+  return angles;
+}
+
 bool relative_buckets_fit(size_t buckets, size_t max_distance) {
   return buckets >= 4 && buckets <= 1u << 20 && max_distance <= 1u << 20 &&
          max_distance > buckets / 2 / 2;

@@ -21,6 +21,9 @@ Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize ho
 // (SPEC 4.1).
 Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_t reference_grid);
 
+// Those of words: [positions, head_dim], angle j of a half standing again in the other one.
+Matrix<float> word_angles(size_t positions, size_t head_dim, float theta);
+
 // Whether there are buckets for near and for far tokens in both directions; otherwise
 // relative_bucket() divides by zero.
 bool relative_buckets_fit(size_t buckets, size_t max_distance);

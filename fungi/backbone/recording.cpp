@@ -15,7 +15,7 @@ namespace fungi {
 struct Recording::State {
   uint64_t backbone = 0;  // as in Workspace::State
   size_t capacity = 0, views = 0, pooled = 1;
-  Floats x, x_mid, u, y;
+  Floats x, x_mid, u, y, raw;
   Elements proj_in;
 };
 
@@ -57,6 +57,7 @@ Recording::Recording(const Backbone& backbone, size_t capacity)
   s.x_mid.ensure(rows, a.width);
   s.u.ensure(rows, a.mlp_hidden * (a.gated_mlp ? 2 : 1));
   if (a.post_norm) s.y.ensure(rows, a.width);
+  if (a.unit_embedding) s.raw.ensure(capacity, a.embedding_width);
   s.proj_in.ensure(backbone.kernel(), rows, a.attention_width());
 }
 
@@ -66,8 +67,8 @@ Recording::~Recording() = default;
 
 bool Backbone::can_record() const {
   const Weights& w = *weights_;
-  return w.layer && w.arch.pooled_tokens() > 0 && w.blocks.back().pruned &&
-         w.layer->block + 1 == w.blocks.size() && w.layer->part != LayerId::Part::qkv;
+  return w.layer && w.arch.pooled_tokens() > 0 && w.last().pruned &&
+         w.layer->block + 1 == w.depth() && w.layer->part != LayerId::Part::qkv;
 }
 
 void Backbone::record(const Workspace& workspace, Recording& recording) const {
@@ -88,6 +89,7 @@ void Backbone::record(const Workspace& workspace, Recording& recording) const {
   copy_floats(block.x_mid, 0, to.x_mid, first, rows);
   copy_floats(block.u, 0, to.u, first, rows);
   if (weights_->arch.post_norm) copy_floats(block.y, 0, to.y, first, rows);
+  if (weights_->arch.unit_embedding) copy_floats(from.raw, 0, to.raw, to.views, from.batch.samples);
   copy_elements(kernel(), block.proj_in, 0, to.proj_in, first, rows);
   to.views += from.batch.samples;
 }
@@ -119,6 +121,10 @@ void Backbone::backward(View<const float> d_embeddings, const Recording& recordi
   if (weights_->arch.post_norm) {
     block.y.ensure(rows, from.y.cols());
     copy_floats(from.y, first_row, block.y, 0, rows);
+  }
+  if (weights_->arch.unit_embedding) {
+    to.raw.ensure(n, from.raw.cols());
+    copy_floats(from.raw, first, to.raw, 0, n);
   }
   block.proj_in.ensure(kernel(), rows, weights_->arch.attention_width());
   copy_elements(kernel(), from.proj_in, first_row, block.proj_in, 0, rows);

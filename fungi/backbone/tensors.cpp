@@ -14,10 +14,15 @@ namespace {
 void list_embedding(const Architecture& a, std::vector<CanonicalTensor>& out) {
   const size_t d = a.width, plain = a.prefix_tokens - a.registers;
   if (a.input == InputKind::token_ids) {
-    out.push_back({"words", a.vocabulary, d});
-    if (!a.max_positions) return;
-    out.push_back({"word_positions", a.max_positions, d});
-    out.push_back({"word_type", 1, d});
+    const size_t words = a.words_width();
+    out.push_back({"words", a.vocabulary, words});
+    if (a.max_positions && a.position_table) {
+      out.push_back({"word_positions", a.max_positions, words});
+      if (a.token_types) out.push_back({"word_type", 1, words});
+    }
+    if (!a.word_width) return;
+    out.push_back({"word_map.weight", d, words});
+    out.push_back({"word_map.bias", 1, d});
     return;
   }
   if (a.convolutions) {
@@ -43,17 +48,17 @@ std::vector<CanonicalTensor> canonical_tensors(const Architecture& a) {
   std::vector<CanonicalTensor> out;
   const auto norm = [&](const std::string& name, size_t size) {
     out.push_back({name + ".weight", 1, size});
-    if (!a.rms_norm) out.push_back({name + ".bias", 1, size});
+    if (!a.rms_norm && a.norm_bias) out.push_back({name + ".bias", 1, size});
   };
   const auto linear = [&](const std::string& name, size_t rows, size_t cols, bool bias) {
     out.push_back({name + ".weight", rows, cols});
     if (bias) out.push_back({name + ".bias", 1, rows});
   };
   list_embedding(a, out);
-  if (a.norm_pre) norm("norm_pre", d);
-  for (size_t i = 0; i < a.depth; ++i) {
+  if (a.norm_pre) norm("norm_pre", a.input == InputKind::token_ids ? a.words_width() : d);
+  for (size_t i = 0; i < a.stored_blocks(); ++i) {
     const std::string b = fmt::format("blocks.{}.", i);
-    norm(b + "norm1", d);
+    if (i > 0 || a.first_norm) norm(b + "norm1", d);
     linear(b + "attn.qkv", 3 * inner, d, a.qkv_bias);
     if (a.attention_norm) norm(b + "attn.norm", inner);
     linear(b + "attn.proj", d, inner, a.linear_bias);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text encoders in Hugging Face's names: BERT, RoBERTa (after-norm) and T5 (RMS norm, relative
 // positions, no biases); SPEC 4.2. Many relatives have the same names for their tensors and compute
-// something else, so what is not known to be the same is refused.
+// something else, so what is not known to be the same is refused. Those with names of their own are
+// in bert_kin_names.cpp and modernbert_names.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,14 +23,6 @@ const std::set<std::string> kBert{"bert", "electra", "splinter"},
 const std::set<std::string> kRelatives{
     "big_bird", "camembert", "data2vec_text", "ernie",   "layoutlm", "longformer",  "luke",
     "mra",      "nezha",     "nystromformer", "qdqbert", "roberta",  "xlm_roberta", "yoso"};
-
-[[noreturn]] void refuse_type(const NameReader& names, const std::string& type,
-                              const std::string& known) {
-  fail(fmt::format("the model_type is '{}', expected one of {}", printable(type), known),
-       fmt::format("{}: config.json", names.checkpoint().path()),
-       "its tensors have the names of these, but it is not known to compute the same; `models` "
-       "lists the families");
-}
 
 // Other embeddings that are added to the words or come after them: Ernie's, LayoutLM's, Bros's,
 // those of the small ELECTRA; and other layers, as LXMERT's. (Of tensors in the blocks,
@@ -77,9 +70,11 @@ std::optional<size_t> padding_id(const NameReader& names, const Architecture& a)
            fmt::format("{}: config.json", names.checkpoint().path()));
     return size_t(id);
   }
-  if (type)
-    refuse_type(names, *type,
-                fmt::format("{}, {}", fmt::join(kBert, ", "), fmt::join(kRoberta, ", ")));
+  if (type) {
+    std::set<std::string> known = kBert;
+    known.insert(kRoberta.begin(), kRoberta.end());
+    require_model_type(names, known);
+  }
   const std::string hint =
       "keep its config.json beside it; model_type must be there (and pad_token_id, of RoBERTa)";
   std::string prefix = names.full("");
@@ -159,8 +154,7 @@ void read_bert(const NameReader& names, Architecture& a, RecipeWriter& w) {
 
 void read_t5(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string first = "encoder.block.0.layer.0.SelfAttention.";
-  const auto type = names.config_text("/model_type");
-  if (type && !kT5.count(*type)) refuse_type(names, *type, fmt::format("{}", fmt::join(kT5, ", ")));
+  require_model_type(names, kT5);
   const std::string own = "encoder.embed_tokens.weight", shared = "shared.weight",
                     words = names.has(own) && !names.has(shared) ? own : shared;
   const std::string mlp = ".layer.1.DenseReluDense.";
@@ -208,6 +202,16 @@ void read_t5(const NameReader& names, Architecture& a, RecipeWriter& w) {
 }
 
 }  // namespace
+
+void require_model_type(const NameReader& names, const std::set<std::string>& known) {
+  const auto type = names.config_text("/model_type");
+  if (!type || known.count(*type)) return;
+  fail(fmt::format("the model_type is '{}', expected one of {}", printable(*type),
+                   fmt::join(known, ", ")),
+       fmt::format("{}: config.json", names.checkpoint().path()),
+       "its tensors have the names of these, but it is not known to compute the same; `models` "
+       "lists the families");
+}
 
 const Dialect kBertNames{
     "BERT",

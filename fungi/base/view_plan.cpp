@@ -43,7 +43,7 @@ ViewPlan simplest(const ViewPlan& plan) {
 
 bool is_random(const ViewPlan& plan) {
   return std::holds_alternative<ImageCrops>(plan) || std::holds_alternative<WordDeletions>(plan) ||
-         std::holds_alternative<SoundShifts>(plan);
+         std::holds_alternative<HiddenWords>(plan) || std::holds_alternative<SoundShifts>(plan);
 }
 
 ViewCounts view_counts(const ViewPlan& plan, const std::string& place) {

@@ -83,8 +83,23 @@ struct SoundShifts {
   bool operator==(const SoundShifts&) const = default;
 };
 
-using ViewPlan =
-    std::variant<WholeView, WholeImage, ImageCrops, ImagePatches, WordDeletions, SoundShifts>;
+// A text with some of its tokens hidden, which are to be guessed (Latents::hidden_words). The views
+// of a text hide others of them in turn, all of them once before any twice: so many in each, but 1
+// at least.
+struct HiddenWords {
+  enum class Rule {
+    mixed,      // as BERT was trained: of ten that are to be guessed eight are the mask token, one
+                // is any word, one stays
+    mask_only,  // each is the mask token
+  };
+  size_t views = 4;
+  double share = 0.15;
+  Rule rule = Rule::mixed;
+  bool operator==(const HiddenWords&) const = default;
+};
+
+using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches, WordDeletions,
+                              HiddenWords, SoundShifts>;
 
 // The simplest plan of the same views: a WholeImage that deviates in nothing is a WholeView.
 ViewPlan simplest(const ViewPlan& plan);

@@ -50,14 +50,14 @@ std::vector<Weights> grid(size_t blocks, const std::vector<double>& weights) {
   return all;
 }
 
-std::string name_of(std::vector<StoreBlock> blocks, const Weights& weights) {
+std::string name_of(std::vector<StoreBlock> blocks, const Weights& weights, bool all_weights) {
   std::vector<StoreBlock> kept;
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (weights[b] == 0) continue;
-    blocks[b].weight = float(weights[b]);
+    blocks[b].weight = weights[b];
     kept.push_back(blocks[b]);
   }
-  return features_of(kept);
+  return features_of(kept, all_weights);
 }
 
 // The rows that take part, ascending.
@@ -209,6 +209,8 @@ Choice choose_features(const Store& train, const ChooseOptions& o, Pool& pool) {
     fail(
         fmt::format("the store holds {} block to choose from, expected two or more", blocks.size()),
         train.folder().string(), "extract it with `objectives`");
+  const bool weighted = std::any_of(blocks.begin(), blocks.end(),
+                                    [](const StoreBlock& block) { return block.weight != 1; });
   for (StoreBlock& block : blocks) block.weight = 1;
   if (o.folds < 2) fail(fmt::format("{} folds, expected at least 2", o.folds), "`folds`");
   const std::vector<Weights> weights = grid(blocks.size(), o.weights);
@@ -237,7 +239,7 @@ Choice choose_features(const Store& train, const ChooseOptions& o, Pool& pool) {
   Choice choice{.rows = rows.size(), .k = o.k};
   const size_t n = rows.size();
   const auto describe = [&](size_t c) {
-    WeightedFeatures one{.features = name_of(blocks, weights[c]), .weights = weights[c]};
+    WeightedFeatures one{.features = name_of(blocks, weights[c], weighted), .weights = weights[c]};
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; ++i) {
       one.accuracy += hits(c, i);

@@ -87,7 +87,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
   cut_.resize(samples.size()), resampled_.resize(samples.size());
   for (size_t row = first; row < last;) {
     step_ = "view";
-    inputs_.clear(), batch_.clear();
+    inputs_.clear(), batch_.clear(), batch_words_.clear();
     const size_t batches = (last - row + most - 1) / most;  // as even as can be
     const size_t count = (last - row + batches - 1) / batches;
     for (; row < last; ++row) {
@@ -105,6 +105,10 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
       if (same < id.view) continue;
       maker.write(id.view, inputs_);
       batch_.push_back(id);
+      if (const auto words = maker.hidden_words(id.view); !words.empty()) {
+        batch_words_.resize(batch_.size());
+        batch_words_.back().assign(words.begin(), words.end());
+      }
     }
     places_[row] = place + batch_.size();
     if (batch_.empty()) break;  // what was left are repetitions
@@ -171,16 +175,18 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
   Matrix<float> pooled(views.size(), d), d_pooled(views.size(), d), tokens(offsets.back(), w),
       d_tokens(offsets.back(), w);
   std::vector<uint8_t> hidden(offsets.back());
+  std::vector<int32_t> words(offsets.back());
   for (size_t v = 0; v < views.size(); ++v) {
     const size_t place = views[v].place, count = offsets[v + 1] - offsets[v];
     std::copy_n(embeddings_.row(place), d, pooled.row(v));
     if (!wants_tokens) continue;
     const size_t first = token_offsets_[place];
     std::copy_n(tokens_.data() + first * w, count * w, tokens.row(offsets[v]));
+    std::copy_n(words_.data() + first, count, words.data() + offsets[v]);
     if (!hidden_.empty()) std::copy_n(hidden_.data() + first, count, hidden.data() + offsets[v]);
   }
-  Latents latents{pooled, {}, {}, {}};
-  if (wants_tokens) latents = {pooled, tokens, hidden, offsets};
+  Latents latents{pooled, {}, {}, {}, {}};
+  if (wants_tokens) latents = {pooled, tokens, hidden, offsets, words};
   o.objective->loss_and_gradient(latents, {d_pooled, d_tokens});
   const auto add = [](const float* from, size_t count, float* to) {
     std::transform(from, from + count, to, to, std::plus<>());
@@ -250,8 +256,11 @@ void ChunkWorker::backward_batch(const ScheduledObjective& o,
 // Of each place what objectives look at, in the order of the places.
 void ChunkWorker::keep_tokens(const Inputs& inputs, const TokenLayout& layout) {
   const size_t width = backbone_.architecture().width;
+  batch_words_.resize(inputs.count());
   for (size_t i = 0; i < inputs.count(); ++i) {
     const size_t own = layout.own(i);
+    words_.insert(words_.end(), batch_words_[i].begin(), batch_words_[i].end());
+    words_.resize(tokens_.size() / width + own, -1);
     const float* from = batch_tokens_.row(layout.first(i));
     tokens_.insert(tokens_.end(), from, from + own * width);
     if (inputs.masked.data)
@@ -266,7 +275,7 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   const Architecture& a = backbone_.architecture();
   const size_t n = samples.size(), rows = n * schedule_.views_per_sample(), d = a.embedding_width;
   resize(embeddings_, rows, d);
-  tokens_.clear(), hidden_.clear(), token_offsets_.assign(1, 0);
+  tokens_.clear(), hidden_.clear(), words_.clear(), token_offsets_.assign(1, 0);
   std::unique_ptr<Recording> recording;
   if (backbone_.can_record() && !objectives.empty())
     recording = std::make_unique<Recording>(backbone_, rows);

@@ -114,12 +114,14 @@ class ChunkWorker {
   std::vector<size_t> places_;  // of every row, and one behind the last
   InputBuffer inputs_;          // of the batch
   std::vector<RowId> batch_;
-  std::vector<char> cut_, resampled_;  // of every sample, as in SampleResult
+  std::vector<std::vector<int32_t>> batch_words_;  // ViewMaker::hidden_words() of its views
+  std::vector<char> cut_, resampled_;              // of every sample, as in SampleResult
   std::vector<char> whole_;  // per request: a batch has whole samples of it, and no other request
   Matrix<uint8_t> masks_;    // of the batch, [count, tokens of a view]
   Matrix<float> embeddings_, batch_tokens_;  // of all places; of the batch, with the model's own
   std::vector<float> tokens_;                // of all places, without the model's own, as the next
   std::vector<uint8_t> hidden_;
+  std::vector<int32_t> words_;
   std::vector<size_t> token_offsets_;  // places + 1, in tokens
   // Per request the gradients at its places from `first` on, and at their tokens.
   struct Gradients {

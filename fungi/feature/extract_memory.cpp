@@ -61,7 +61,8 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
   size_t column = 0;
   for (const StoreBlock& b : set.blocks) {
     store::unit_rows(
-        {set.features.data() + column, set.features.rows(), b.width, set.features.cols()});
+        {set.features.data() + column, set.features.rows(), b.width, set.features.cols()},
+        float(b.weight));
     column += b.width;
   }
   if (failures) *failures = std::move(rows.failures);

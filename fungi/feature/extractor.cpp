@@ -33,7 +33,7 @@ Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
          "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification, {a.embedding_width, a.width, s.options.seed, s.options.preset,
-                                       s.modality->kind()}));
+                                       s.modality->kind(), backbone.word_head()}));
   for (std::unique_ptr<Objective>& own : s.options.own) add(std::move(own));
   s.options.own.clear();
   s.stated = s.restore(s.options.given);
@@ -58,6 +58,9 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
   if (objective->wants_tokens() && !s.backbone.options().tokens)
     fail("this objective looks at patch tokens, but the backbone was opened without them", name,
          "use Extractor::open() or backbone_for(options)");
+  if (objective->wants_word_head() && !s.backbone.word_head())
+    fail("this objective guesses hidden words, but the backbone was opened without its head for it",
+         name, "use Extractor::open() or backbone_for(options)");
   if (s.options.preset == Preset::paper && s.backbone.architecture().dialect == "torchvision" &&
       s.backbone.layer()->part == LayerId::Part::proj &&
       !s.backbone.options().mha_input_as_activation)
@@ -101,11 +104,21 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
 
 size_t Extractor::views_per_sample() const { return state_->schedule.views_per_sample(); }
 
+// The gradients of a text whose embedding is the mean of its tokens add little that is not there,
+// and at full length they cost accuracy (docs/results-text.md). Presets do as their references.
+double Extractor::usual_weight(const State& s) {
+  constexpr double kBesideAMean = 0.2;
+  const bool mean_of_words = s.modality->kind() == SampleKind::text &&
+                             s.backbone.architecture().pooling == Pooling::mean_all;
+  return mean_of_words && s.options.preset == Preset::native ? kBesideAMean : 1;
+}
+
 std::vector<StoreBlock> Extractor::blocks() const {
   const State& s = *state_;
   std::vector<StoreBlock> list{{"embedding", s.backbone.architecture().embedding_width}};
+  const double weight = s.options.gradient_weight.value_or(usual_weight(s));
   for (const ScheduledObjective& o : s.objectives)
-    list.push_back({o.objective->name(), s.projection->rows()});
+    list.push_back({o.objective->name(), s.projection->rows(), 1, weight});
   if (!s.options.keep_factors) return list;
   for (const ScheduledObjective& o : s.objectives)
     if (o.objective->wants_tokens())
@@ -142,6 +155,12 @@ std::vector<std::string> Extractor::notes() const {
     if (const size_t count = state_->zeros[o])
       all.push_back(fmt::format("{}: the gradient of {} samples is zero, and so are their features",
                                 state_->objectives[o].objective->name(), count));
+  if (!state_->objectives.empty() && !state_->options.gradient_weight)
+    if (const double weight = usual_weight(*state_); weight != 1)
+      all.push_back(fmt::format(
+          "the embedding is the mean of a text's tokens: gradients have the weight {} beside it "
+          "(at 1 they may cost accuracy); `weight` states another",
+          weight));
   if (state_->cut)
     all.push_back(
         fmt::format("{} samples are longer than what the model looks at: their ends were cut off",

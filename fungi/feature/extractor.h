@@ -42,6 +42,10 @@ struct ExtractorOptions {
   Matrix<float> projection_matrix;  // for ProjectionKind::matrix; with another kind an Error
   uint64_t seed = 42;
   std::optional<uint64_t> projection_seed;  // default: seed
+  // How long the rows of gradients are beside the embedding, whose length is 1. Default: 1; 0.2
+  // where the embedding of a text is the mean of its tokens, which has less to gain
+  // (docs/results-text.md).
+  std::optional<double> gradient_weight;
   bool keep_factors =
       false;  // also store the gradients' factors: exact inner products without projection
   DecodeOptions decode;  // of images
@@ -125,6 +129,7 @@ class Extractor {
  private:
   void add(std::unique_ptr<Objective> objective);
   struct State;
+  static double usual_weight(const State& state);
   std::unique_ptr<State> state_;
 };
 

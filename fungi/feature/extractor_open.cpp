@@ -7,14 +7,17 @@ namespace fungi {
 
 BackboneOptions backbone_for(const ExtractorOptions& options, BackboneOptions backbone) {
   if (options.objectives.empty() && options.own.empty()) backbone.layer = "none";
+  const auto look = [&](const Objective& objective) {
+    backbone.tokens |= objective.wants_tokens();
+    backbone.word_head |= objective.wants_word_head();
+  };
   for (const std::string& specification : options.objectives)  // whatever its width or its views
-    backbone.tokens |=
-        make_objective_of_any_kind(
-            specification, {.embedding_width = 1, .token_width = 1, .preset = options.preset})
-            ->wants_tokens();
-  for (const auto& objective : options.own) backbone.tokens |= objective->wants_tokens();
+    look(*make_objective_of_any_kind(
+        specification, {.embedding_width = 1, .token_width = 1, .preset = options.preset}));
+  for (const auto& objective : options.own) look(*objective);
   backbone.mha_input_as_activation |= options.preset == Preset::paper;
   backbone.clip_with_gelu |= options.preset == Preset::paper;
+  backbone.text_by_first_token |= options.preset == Preset::paper;
   return backbone;
 }
 

@@ -124,7 +124,7 @@ class Reprojection {
     spec_.isa = kernel::kernel_for(best_isa(), settings.precision).name;
     spec_.blocks = {copied_.front()};
     for (const std::string& name : gradient_blocks(old))
-      spec_.blocks.push_back({name, projection_->rows()});
+      spec_.blocks.push_back({name, projection_->rows(), 1, find_block(old.blocks, name)->weight});
     spec_.blocks.insert(spec_.blocks.end(), copied_.begin() + 1, copied_.end());
   }
 

@@ -121,7 +121,7 @@ Reduction Reduction::open(const fs::path& folder) {
     const StoreBlock* block = find_block(reduction.origin_.spec.blocks, name);
     if (!block) damaged(fmt::format("the store has no block '{}'", name));
     reduction.blocks_.push_back(*block);
-    reduction.blocks_.back().weight = weight;
+    reduction.blocks_.back().weight = weight.value_or(1);
   }
   if (pca.get<bool>()) reduction.pca_ = Pca::load(folder / kPca);
   if (reduction.pca_ && reduction.pca_->input_width() != reduction.input_width())

@@ -116,10 +116,13 @@ BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives o
   looks.objectives = specifications(settings, record.place, own);
   looks.preset = settings.preset;
   BackboneOptions o = backbone_for(looks, {.precision = settings.precision});
-  for (const auto& objective : own) o.tokens = o.tokens || objective->wants_tokens();
+  for (const auto& objective : own) {
+    o.tokens |= objective->wants_tokens();
+    o.word_head |= objective->wants_word_head();
+  }
   if (settings.gradient) o.layer = settings.gradient->layer;
   o.mha_input_as_activation = settings.gradient && settings.gradient->norm1_as_input;
-  o.clip_with_gelu = false;  // where it took effect, it is stated
+  o.clip_with_gelu = o.text_by_first_token = false;  // where they took effect, it is stated
   for (const auto& [key, value] : settings.stated) o.stated_facts[key] = value;
   return o;
 }
@@ -142,6 +145,8 @@ ExtractorOptions extractor_options(const ExtractionRecord& record,
   const std::vector<StoreBlock>& blocks = record.manifest.spec.blocks;
   o.keep_factors = std::any_of(blocks.begin(), blocks.end(),
                                [](const StoreBlock& b) { return !factors_of(b.name).empty(); });
+  for (const StoreBlock& b : blocks)
+    if (b.name != "embedding" && is_feature(b)) o.gradient_weight = b.weight;
   for (const NamedMatrix& m : record.state) o.given.push_back({m.name, m.values.copy()});
   o.own = std::move(own);
   return o;
@@ -312,7 +317,7 @@ Matrix<float> Reopened::rows(const Dataset& samples, const std::vector<StoreBloc
     const View<float> part(out.data() + column, out.rows(), b.width, out.cols());
     for (size_t i = 0; i < all.size(); ++i) std::copy_n(from.row(i), b.width, part.row(i));
     round_to(state_->spec.type, part);
-    store::unit_rows(part, b.weight);
+    store::unit_rows(part, float(b.weight));
     column += b.width;
   }
   for (size_t i = 0; i < all.size(); ++i)

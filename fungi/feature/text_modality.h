@@ -11,10 +11,8 @@ class TextModality final : public Modality {
  public:
   explicit TextModality(TextReading reading) : reading_(std::move(reading)) {}
   SampleKind kind() const override { return SampleKind::text; }
-  size_t views(const ViewPlan& plan) const override { return text_view_count(plan); }
-  std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const override {
-    return std::make_unique<TextViews>(plan, reading_);
-  }
+  size_t views(const ViewPlan& plan) const override;
+  std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const override;
   InputSettings settings(const DecodeOptions&) const override {
     return TextSettings{reading_.tokenizer->fingerprint(), reading_.longest, reading_.prefix};
   }

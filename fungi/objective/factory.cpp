@@ -56,13 +56,16 @@ std::unique_ptr<Objective> make_one(const std::string& type, const std::string& 
   if (type == "ibot")
     return std::make_unique<Ibot>(read(ibot_parameters(preset, kind), overrides, name), width,
                                   context.token_width, seed, name);
+  if (type == "mlm")
+    return std::make_unique<Mlm>(read(mlm_parameters(preset, kind), overrides, name),
+                                 context.word_head, name);
   fail_unknown(type);
 }
 
 }  // namespace
 
 std::vector<std::string> objective_names() {
-  return {"kl", "dino", "simclr", "deepcluster", "ibot"};
+  return {"kl", "dino", "simclr", "deepcluster", "ibot", "mlm"};
 }
 
 std::unique_ptr<Objective> make_objective(std::string_view specification,
@@ -127,7 +130,21 @@ std::vector<Parameter> default_parameters(std::string_view name, Preset preset, 
   if (name == "simclr") return list_parameters(simclr_parameters(preset, kind));
   if (name == "deepcluster") return list_parameters(deepcluster_parameters(preset, kind));
   if (name == "ibot") return list_parameters(ibot_parameters(preset, kind));
+  if (name == "mlm") return list_parameters(mlm_parameters(preset, kind));
   fail_unknown(name);
+}
+
+std::vector<std::string> objective_names(SampleKind kind) {
+  std::vector<std::string> names = objective_names();
+  std::erase_if(names, [kind](const std::string& name) {
+    try {
+      default_parameters(name, Preset::native, kind);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
+  return names;
 }
 
 }  // namespace fungi

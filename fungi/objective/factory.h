@@ -19,9 +19,12 @@ struct ObjectiveContext {
   uint64_t seed = 42;
   Preset preset = Preset::native;
   SampleKind kind = SampleKind::image;
+  std::shared_ptr<const WordHead> word_head = nullptr;  // the model's; only mlm asks
 };
 
 std::vector<std::string> objective_names();
+// Those that have views of such samples.
+std::vector<std::string> objective_names(SampleKind kind);
 
 // `name[_label][:parameter=value,...]`; parameters not named come from the preset. For simclr, a
 // temperature given alone also becomes the denominator's, unless the preset keeps the two apart.

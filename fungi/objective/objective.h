@@ -42,6 +42,8 @@ struct Latents {
   View<const float> tokens = {};
   std::span<const uint8_t> masked = {};
   std::span<const size_t> token_offsets = {};
+  // Of each token the word that is hidden there, -1 where none is (HiddenWords); empty as tokens.
+  std::span<const int32_t> hidden_words = {};
 };
 
 // Same shapes as Latents; zeroed by the caller. Rows of requests without a gradient stay zero.
@@ -74,6 +76,8 @@ class Objective {
   virtual std::string name() const = 0;                // also the name of the feature block
   virtual std::vector<ViewRequest> views() const = 0;  // at least one
   virtual bool wants_tokens() const { return false; }
+  // Whether it was to be made with the model's own head that guesses words.
+  virtual bool wants_word_head() const { return false; }
 
   // Loss of one sample; writes gradient_scale() times its gradient. Thread-safe, deterministic.
   virtual double loss_and_gradient(const Latents& latents, LatentGradients gradients) const = 0;

@@ -70,6 +70,11 @@ struct PlanVisitor {
     visitor.count("shift", sounds.shift, 0);
     visitor.one_of("rule", sounds.rule, {"experiments", "symmetric"});
   }
+  void operator()(HiddenWords& words) const {
+    visitor.count("views", words.views, 1);
+    visitor.fraction("hidden", words.share);
+    visitor.one_of("rule", words.rule, {"mixed", "mask_only"});
+  }
 };
 
 }  // namespace

@@ -123,4 +123,10 @@ IbotParameters ibot_parameters(Preset preset, SampleKind kind) {
   return parameters;
 }
 
+// The paper names it as future work; there is nothing to follow.
+MlmParameters mlm_parameters(Preset, SampleKind kind) {
+  if (kind != SampleKind::text) fail_views("mlm", kind);
+  return {};
+}
+
 }  // namespace fungi

@@ -10,6 +10,7 @@
 #include "fungi/objective/dino.h"
 #include "fungi/objective/ibot.h"
 #include "fungi/objective/kl.h"
+#include "fungi/objective/mlm.h"
 #include "fungi/objective/simclr.h"
 
 namespace fungi {
@@ -24,5 +25,6 @@ DinoParameters dino_parameters(Preset preset, SampleKind kind);
 SimclrParameters simclr_parameters(Preset preset, SampleKind kind);
 DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind);
 IbotParameters ibot_parameters(Preset preset, SampleKind kind);
+MlmParameters mlm_parameters(Preset preset, SampleKind kind);
 
 }  // namespace fungi

@@ -5,91 +5,17 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "fungi/base/error.h"
 #include "fungi/feature/modality.h"
-#include "fungi/input/shown.h"
 #include "fungi/report/html.h"
-#include "fungi/report/thumbnail.h"
+#include "fungi/report/shown_sample.h"
 
 namespace fungi::report {
 namespace {
 
 constexpr std::array<const char*, 4> kKindNames{"gained", "lost", "right", "wrong"};
-
-// The sounds that the page carries, each once, in the order in which they are shown.
-class Clips {
- public:
-  // The name that a button plays it by; empty: the sample is no sound, or there is no room for it.
-  std::string add(const Sample& sample) {
-    const std::vector<uint8_t> clip = clip_of(sample, kLongest);
-    if (clip.empty()) return "";
-    if (bytes_ + clip.size() > kMost) return ++left_out_, "";
-    bytes_ += clip.size();
-    const std::string name = fmt::format("clip{}", count_++);
-    html_ += fmt::format("<audio id={} preload=none src=\"data:audio/wav;base64,{}\"></audio>", name,
-                         html::base64(clip));
-    return name;
-  }
-  std::string note() const {
-    if (count_ + left_out_ == 0) return "";
-    return fmt::format(
-        "<p class=note>Pictures are spectrograms: time to the right, pitch upwards. Press one to "
-        "hear its first {} seconds at most{}.</p>",
-        kLongest / kSecond,
-        left_out_ ? fmt::format("; {} are silent, since the page carries no more than {} MB of "
-                                "sounds",
-                                left_out_, kMost >> 20)
-                  : "");
-  }
-  const std::string& html() const { return html_; }
-
- private:
-  static constexpr size_t kSecond = 32000;  // bytes of 16 bits at 16 kHz
-  static constexpr size_t kLongest = 5 * kSecond + 44, kMost = size_t{12} << 20;
-  size_t bytes_ = 0, count_ = 0, left_out_ = 0;
-  std::string html_;
-};
-
-// Pictures of a data set by the ids of a store.
-class Album {
- public:
-  Album(const Dataset& data, DecodeOptions decode, Clips& clips)
-      : data_(data), decode_(decode), clips_(clips) {
-    for (size_t i = 0; i < data.size(); ++i) place_[data.id(i)] = i;
-  }
-  // A picture that has gone or been damaged since its extraction costs itself alone: its text is
-  // shown.
-  std::string image(const std::string& id, size_t side, const std::string& alt) {
-    std::string picture, clip;
-    try {
-      if (const auto place = place_.find(id); place != place_.end()) {
-        const Sample sample = data_.decode(place->second, data_.read(place->second), decode_);
-        picture = html::base64(thumbnail(picture_of(sample, side), side));
-        clip = heard_.contains(id) ? heard_[id] : heard_[id] = clips_.add(sample);
-      }
-    } catch (const Error&) {
-    } catch (const std::bad_alloc&) {  // too large for the memory
-    }
-    const std::string shown =
-        fmt::format("<img alt=\"{0}\" title=\"{0}\" src=\"data:image/webp;base64,{1}\">",
-                    html::escape(alt), picture);
-    if (clip.empty()) return shown;
-    return fmt::format("<button type=button class=play data-play={} aria-label=\"play {}\">{}"
-                       "</button>",
-                       clip, html::escape(alt), shown);
-  }
-
- private:
-  const Dataset& data_;
-  DecodeOptions decode_;
-  Clips& clips_;
-  std::unordered_map<std::string, size_t> place_;
-  std::unordered_map<std::string, std::string> heard_;  // names of clips by id
-};
 
 DecodeOptions decode_options(const Store& store) {  // a picture is shown as it was extracted
   const StoreSpec& spec = store.manifest().spec;
@@ -97,22 +23,29 @@ DecodeOptions decode_options(const Store& store) {  // a picture is shown as it 
   return fungi::decode_options(read_settings(spec, store.folder().string()).input);
 }
 
+// The neighbours of a query by one kind of features: pictures in a row, or texts in a list, with
+// the words marked that the query (`words` are its own) lacks.
 std::string strip(const Evaluation& e, const Result& r, const char* name, size_t query,
-                  Album& album, size_t shown) {
+                  Album& album, const std::unordered_set<std::string>& words, size_t shown) {
   constexpr size_t kSide = 76;  // twice the size on screen, for sharp ones
   const int64_t target = e.test.labels[query], predicted = r.score.votes.predicted[query];
   std::string out =
-      fmt::format("<h3>{}: <b class={}>{} {}</b></h3><ul class=strip>", name,
+      fmt::format("<h3>{}: <b class={}>{} {}</b></h3><ul class={}>", name,
                   predicted == target ? "up" : "down", html::escape(e.classes[size_t(predicted)]),
-                  predicted == target ? "✓" : "✕");
+                  predicted == target ? "✓" : "✕", album.texts() ? "texts" : "strip");
   for (size_t i = 0; i < std::min(shown, r.neighbours.index.cols()); ++i) {
     const size_t row = r.neighbours.index(query, i);
     const int64_t label = e.train.labels[row];
-    out += fmt::format(
-        "<li class={}>{}</li>", label == target ? "same" : "other",
-        album.image(e.train.ids[row], kSide,
-                    fmt::format("{}, {}: {} class", e.train.ids[row], e.classes[size_t(label)],
-                                label == target ? "same" : "another")));
+    const std::string &id = e.train.ids[row], &of = e.classes[size_t(label)];
+    const char* whose = label == target ? "same" : "other";
+    if (album.texts())
+      out += fmt::format("<li class={} title=\"{}\"><b>{}</b> {}</li>", whose, html::escape(id),
+                         html::escape(of), set_off(album.text(id), words));
+    else
+      out += fmt::format("<li class={}>{}</li>", whose,
+                         album.image(id, kSide,
+                                     fmt::format("{}, {}: {} class", id, of,
+                                                 label == target ? "same" : "another")));
   }
   return out + "</ul>";
 }
@@ -134,16 +67,16 @@ std::string note_missing_pictures(const Store& store, const Dataset& pictures) {
   const auto first = std::find_if(ids.begin(), ids.end(), missing);
   if (first == ids.end()) return "";
   const size_t count = size_t(std::count_if(first, ids.end(), missing));
+  const char* what = pictures.samples() == SampleKind::text ? "text" : "picture";
   // Data sets share names (coat/00019.png): those of another one would be shown for those of rows.
   if (count > ids.size() / 2)
-    fail(fmt::format("the store has the sample '{}', the pictures do not, nor {} others of its {}",
-                     *first, count - 1, ids.size()),
+    fail(fmt::format("the store has the sample '{}', the {}s do not, nor {} others of its {}",
+                     *first, what, count - 1, ids.size()),
          store.folder().string(),
          "give the data set that the store was made from (of `split`, the folder of that split), "
          "or leave out `train_pictures` and `test_pictures`");
-  return fmt::format(
-      "{}: {} of {} rows have no picture any more, e.g. '{}': their places are empty",
-      store.folder().string(), count, ids.size(), *first);
+  return fmt::format("{}: {} of {} rows have no {} any more, e.g. '{}': their places are empty",
+                     store.folder().string(), count, ids.size(), what, *first);
 }
 
 std::vector<Query> choose_queries(const Evaluation& e, size_t count) {
@@ -173,24 +106,28 @@ std::string neighbour_cards(const Evaluation& e, const Store& train, const Datas
   const DecodeOptions decode = decode_options(train);
   Clips clips;
   Album train_album(train_pictures, decode, clips), test_album(test_pictures, decode, clips);
-  const std::string head =
+  const std::string head = fmt::format(
       "<p class=note>✓ and green: a neighbour of the query's class; ✕ and red: of another. Nearest "
-      "first; beside the name, what the neighbours vote for. Half of the queries are gained by the "
-      "gradients and half are lost, as far as there are any.</p><p class=filter>";
+      "first; beside the name, what the neighbours vote for. {}Half of the queries are gained by "
+      "the gradients and half are lost, as far as there are any.</p><p class=filter>",
+      train_album.texts() ? "Words are marked that the query does not have. " : "");
   std::string out;
   for (const char* show : {"all", "gained", "lost"})
     out += fmt::format("<button type=button data-show={0} aria-pressed={1}>{0}</button> ", show,
                        std::string_view(show) == "all" ? "true" : "false");
   out += "</p><div class=cards>";
   for (const Query& q : choose_queries(e, o.queries)) {
-    const std::string& name = e.classes[size_t(e.test.labels[q.row])];
+    const std::string &name = e.classes[size_t(e.test.labels[q.row])], &id = e.test.ids[q.row];
+    const std::string text = test_album.texts() ? test_album.text(id) : "";
+    const auto words = words_of(text);
     out += fmt::format(
-        "<div class=card data-kind={}><div class=query>{}<strong>{}</strong>{}</div><div>",
-        kKindNames[size_t(q.kind)],
-        test_album.image(e.test.ids[q.row], kSide, "query " + e.test.ids[q.row]),
-        html::escape(name), html::escape(e.test.ids[q.row]));
-    out += strip(e, e.plain(), "embedding", q.row, train_album, o.shown_neighbours) +
-           strip(e, e.full(), "with gradients", q.row, train_album, o.shown_neighbours);
+        "<div class=\"card{}\" data-kind={}><div class=query>{}<strong>{}</strong>{}</div><div>",
+        test_album.texts() ? " text" : "", kKindNames[size_t(q.kind)],
+        test_album.texts() ? fmt::format("<p>{}</p>", set_off(text, words))
+                           : test_album.image(id, kSide, "query " + id),
+        html::escape(name), html::escape(id));
+    out += strip(e, e.plain(), "embedding", q.row, train_album, words, o.shown_neighbours) +
+           strip(e, e.full(), "with gradients", q.row, train_album, words, o.shown_neighbours);
     out += "</div></div>";
   }
   return clips.note() + head + out + "</div>" + clips.html();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test pictures with their nearest training pictures, by the first block and by the full
+// Test samples with their nearest training samples, by the first block and by the full
 // combination. Internal to this room.
 #pragma once
 

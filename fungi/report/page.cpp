@@ -42,6 +42,9 @@ svg{display:block;max-width:100%}svg text{font:14px system-ui,sans-serif;fill:va
 .strip li{position:relative;border:3px solid var(--bad);border-radius:5px;line-height:0}.strip li.same{border-color:var(--good)}
 .strip img{width:100%;aspect-ratio:1}img{object-fit:cover}
 .strip li::after{content:"\2715";position:absolute;right:-3px;bottom:-3px;font:700 10px/13px sans-serif;width:14px;text-align:center;color:var(--paper);background:var(--bad);border-radius:4px 0 4px 0}
+.card.text{grid-template-columns:minmax(9rem,1fr) 3fr;grid-column:1/-1}.card.text .query p{color:var(--ink);font-size:.95rem}
+.texts{margin:0 0 .45rem;padding:0;list-style:none;font-size:.85rem;line-height:1.35;overflow-wrap:anywhere}.texts li{border-left:3px solid var(--bad);padding:.1rem 0 .1rem .5rem;margin:.15rem 0}.texts li.same{border-color:var(--good)}
+.texts li b::before{content:"\2715 "}.texts li.same b::before{content:"\2713 "}.texts b{color:var(--bad)}.texts .same b{color:var(--good)}mark{background:none;color:inherit;font-weight:700;text-decoration:underline;text-decoration-color:var(--accent)}
 .strip li.same::after{content:"\2713";background:var(--good)}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(18rem,100%),1fr));gap:1rem;max-width:56rem}
 .dots{width:100%;border:1px solid var(--line);border-radius:8px}.dots path{fill:none;stroke:hsl(var(--h) 72% var(--dot));stroke-width:17;stroke-linecap:round;stroke-opacity:.8}

@@ -72,7 +72,7 @@ struct GradientSearch::State {
   Side database, queries;
   std::vector<GradientProducts> products;  // by gradient
   std::vector<double> weights;             // of each, squared
-  float embedding_weight = 1;
+  double embedding_weight = 1;
   std::optional<search::ExactKey> exact;  // of embeddings
 
   void open(Side& side, const std::vector<std::string>& gradients, bool embedding);
@@ -193,7 +193,7 @@ GradientSearch::GradientSearch(const Store& database, const Store& queries,
       s.embedding_weight = block.weight;
     } else {
       gradients.push_back(block.name);
-      s.weights.push_back(double(block.weight) * block.weight);
+      s.weights.push_back(block.weight * block.weight);
     }
   }
   s.database.rows = std::move(options.database_rows);

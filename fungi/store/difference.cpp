@@ -40,7 +40,9 @@ void fail_different(const Difference& d, const std::string& place, const std::st
 }
 
 Json shape_of(const StoreBlock& block) {
-  return block.rows == 1 ? Json(block.width) : Json{block.rows, block.width};
+  Json shape = block.rows == 1 ? Json(block.width) : Json{block.rows, block.width};
+  if (block.weight == 1) return shape;
+  return {{"columns", std::move(shape)}, {"weight", block.weight}};
 }
 
 Json identity(const StoreSpec& spec) {

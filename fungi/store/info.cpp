@@ -67,8 +67,9 @@ std::string to_text(const StoreInfo& info) {
   text += fmt::format("pipeline   {}\n", m.spec.pipeline);
   for (const StoreBlock& block : m.spec.blocks) {
     const std::string rows = block.rows == 1 ? "" : fmt::format("{}, ", block.rows);
-    text += fmt::format("block      {} [{}, {}{}] {}\n", block.name, m.rows(), rows, block.width,
-                        to_string(m.spec.type));
+    const std::string weight = block.weight == 1 ? "" : fmt::format(", weight {:g}", block.weight);
+    text += fmt::format("block      {} [{}, {}{}] {}{}\n", block.name, m.rows(), rows, block.width,
+                        to_string(m.spec.type), weight);
   }
   text += fmt::format("classes    {}\n", m.classes.size());
   text += fmt::format("model      {} (sha256 {})\n", m.spec.model_path, m.spec.model_sha256);

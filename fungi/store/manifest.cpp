@@ -18,6 +18,7 @@ namespace {
 
 using store::Json;
 
+constexpr double kMostWeight = 1e6;  // of a block, in lengths of the embedding
 constexpr const char* kFormat = "fungi feature store";
 constexpr size_t kMostFloats = size_t{1} << 40;  // of a block per sample: sums do not overflow
 
@@ -28,6 +29,7 @@ Json blocks_json(const StoreSpec& spec) {
                       {"rows", block.rows},
                       {"width", block.width},
                       {"type", to_string(spec.type)}});
+    if (block.weight != 1) blocks.back()["weight"] = block.weight;
   }
   return blocks;
 }
@@ -144,11 +146,12 @@ std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks) {
   return names;
 }
 
-std::string features_of(const std::vector<StoreBlock>& blocks) {
+std::string features_of(const std::vector<StoreBlock>& blocks, bool all_weights) {
   std::string features;
   for (const StoreBlock& block : blocks) {
     if (!features.empty()) features += '+';
-    if (block.weight != 1) features += fmt::format("{}*", block.weight);
+    if (block.weight != 1 || (all_weights && block.name != "embedding"))
+      features += fmt::format("{}*", block.weight);
     features += block.name;
   }
   return features;
@@ -170,11 +173,12 @@ std::vector<std::string> split_features(std::string_view features) {
   }
 }
 
-std::pair<float, std::string> split_weight(std::string_view part, const std::string& place) {
+std::pair<std::optional<double>, std::string> split_weight(std::string_view part,
+                                                           const std::string& place) {
   const size_t star = part.find('*');
-  if (star == part.npos) return {1.0f, std::string(part)};
+  if (star == part.npos) return {std::nullopt, std::string(part)};
   const std::string_view text = part.substr(0, star);
-  float weight = 0;
+  double weight = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
   if (error != std::errc() || end != text.data() + text.size() || !(weight > 0) ||
       !std::isfinite(weight))
@@ -248,6 +252,8 @@ StoreManifest read_fields(const std::string& text, const std::string& place) {
     m.spec.blocks.push_back({field<std::string>(block, "name", place),
                              field<size_t>(block, "width", place),
                              field<size_t>(block, "rows", place)});
+    if (block.contains("weight"))
+      m.spec.blocks.back().weight = field<double>(block, "weight", place);
     m.spec.type = parse_store_type(field<std::string>(block, "type", place));
   }
   const Json model = field<Json>(json, "model", place);
@@ -319,6 +325,10 @@ void require_valid(const StoreSpec& spec) {
     require_file_name(name, "store");
     if (block.width == 0) fail(fmt::format("the block '{}' has no columns", name), "store");
     if (block.rows == 0) fail(fmt::format("the block '{}' has no rows", name), "store");
+    if (!(block.weight > 0 && block.weight <= kMostWeight))
+      fail(fmt::format("the weight of the block '{}' is {}, expected one above 0 and up to {}",
+                       name, block.weight, kMostWeight),
+           "store", "give another `weight`");
     if (block.rows > kMostFloats / block.width)
       fail(fmt::format("the block '{}' has {} rows of {} columns per sample: more than any file",
                        name, block.rows, block.width),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,9 @@ struct StoreBlock {
   size_t width = 0;
   size_t rows =
       1;  // of `width` floats, per sample: the patches of an image, the terms of a gradient
-  // Of a block among others: its rows of length 1 are multiplied by it. Only Store::select() gives
-  // another than 1; no store holds one.
-  float weight = 1;
+  // Of a block among others: its rows of length 1 are multiplied by it. That of a store stands in
+  // its manifest; Store::select() may be asked for another.
+  double weight = 1;
   size_t size() const { return rows * width; }  // floats per sample, one row after the other
   bool operator==(const StoreBlock&) const = default;
   bool same_floats(const StoreBlock& other) const {  // whatever their weights
@@ -116,14 +117,16 @@ void require_side_by_side(const std::vector<StoreBlock>& blocks, const std::stri
 size_t total_width(const std::vector<StoreBlock>& blocks);
 std::vector<std::string> names_of(const std::vector<StoreBlock>& blocks);
 // "embedding+0.5*kl", as Store::select() reads it.
-std::string features_of(const std::vector<StoreBlock>& blocks);
+// all_weights: those of 1, too, which a store that holds others would not read out of the name
+// alone.
+std::string features_of(const std::vector<StoreBlock>& blocks, bool all_weights = false);
 // Null when there is none of that name.
 const StoreBlock* find_block(const std::vector<StoreBlock>& blocks, std::string_view name);
 // "embedding+kl" in its parts.
 std::vector<std::string> split_features(std::string_view features);
-// "0.5*kl", the weight and the block; without a weight it is 1. Error where it is no number above
-// 0.
-std::pair<float, std::string> split_weight(std::string_view part, const std::string& place);
+// "0.5*kl", the weight, if there is one, and the block. Error where it is no number above 0.
+std::pair<std::optional<double>, std::string> split_weight(std::string_view part,
+                                                           const std::string& place);
 
 std::string to_json(const StoreManifest& manifest);
 StoreManifest parse_manifest(const std::string& text, const std::string& place);

@@ -242,7 +242,7 @@ std::vector<StoreBlock> Store::select(std::string_view features) const {
            "name every block once");
     }
     chosen.push_back(*found);
-    chosen.back().weight = weight;
+    chosen.back().weight = weight.value_or(found->weight);
   }
   return chosen;
 }
@@ -268,7 +268,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise, size_t f
       for (size_t i = begin; i < end; ++i) {
         std::copy_n(file.values.row(i - starts[shard]), block.width, part.row(i - begin));
       }
-      const size_t bad = normalise ? store::unit_rows(part, block.weight) : part.rows;
+      const size_t bad = normalise ? store::unit_rows(part, float(block.weight)) : part.rows;
       if (bad < part.rows) state_->fail_not_finite(block, begin + bad);
       column += block.width;
     }
@@ -290,7 +290,7 @@ void Store::read(const std::vector<StoreBlock>& blocks, bool normalise,
   size_t column = 0;
   for (const StoreBlock& block : blocks) {
     Matrix<float> part = gather(block.name, wanted);
-    const size_t bad = normalise ? store::unit_rows(part, block.weight) : part.rows();
+    const size_t bad = normalise ? store::unit_rows(part, float(block.weight)) : part.rows();
     if (bad < part.rows()) state_->fail_not_finite(block, wanted[bad]);
     for (size_t i = 0; i < part.rows(); ++i)
       std::copy_n(part.row(i), block.width, out.row(i) + column);

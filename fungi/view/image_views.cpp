@@ -102,8 +102,10 @@ void check_count(size_t one, size_t other, const char* place) {
 // How many views each plan of images gives.
 struct Counter {
   size_t input_size;
-  size_t operator()(const WordDeletions&) const { fail_plan(); }
-  size_t operator()(const SoundShifts&) const { fail_plan(); }
+  template <class Plan>  // of another kind of sample
+  size_t operator()(const Plan&) const {
+    fail_plan();
+  }
   size_t operator()(const WholeView&) const { return 1; }
   size_t operator()(const WholeImage&) const { return 1; }
   size_t operator()(const ImageCrops& plan) const {
@@ -122,8 +124,10 @@ struct Counter {
 struct MakerOf {
   const Preprocess& preprocess;
   using Made = std::unique_ptr<ImageViews::Maker>;
-  Made operator()(const WordDeletions&) const { fail_plan(); }
-  Made operator()(const SoundShifts&) const { fail_plan(); }
+  template <class Plan>
+  Made operator()(const Plan&) const {
+    fail_plan();
+  }
   Made operator()(const WholeView&) const { return std::make_unique<EvaluationMaker>(preprocess); }
   Made operator()(const WholeImage&) const { return std::make_unique<EvaluationMaker>(preprocess); }
   Made operator()(const ImageCrops& plan) const {

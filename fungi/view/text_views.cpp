@@ -14,17 +14,22 @@ namespace {
 struct Counter {
   size_t operator()(const WholeView&) const { return 1; }
   size_t operator()(const WordDeletions& plan) const {
-    const auto [global, local] = std::pair(plan.global_views, plan.local_views);
+    return checked(plan.global_views, plan.local_views, "WordDeletions::global_views");
+  }
+  size_t operator()(const HiddenWords& plan) const {
+    return checked(plan.views, 0, "HiddenWords::views");
+  }
+  size_t checked(size_t global, size_t local, const char* place) const {
     if (global > kMostViews || local > kMostViews - global || global + local == 0)
       fail(fmt::format("expected 1 to {} views of a sample, found {} + {}", kMostViews, global,
                        local),
-           "WordDeletions::global_views");
+           place);
     return global + local;
   }
   template <class Plan>
   size_t operator()(const Plan&) const {
     fail("these views are of another kind of sample than texts", "ViewPlan",
-         "plan the whole text, or deletions of words");
+         "plan the whole text, or words left out or hidden");
   }
 };
 

@@ -33,6 +33,9 @@ class ViewMaker {
   // The first view of the open sample that is the same as this one: it is computed once, and counts
   // as often as it occurs.
   virtual size_t same_as(size_t view) const { return view; }
+  // Of each token that write() writes the word that is hidden there, -1 where none is; empty where
+  // the view hides none. Until the next open().
+  virtual std::span<const int32_t> hidden_words([[maybe_unused]] size_t view) const { return {}; }
   // Whether the open sample is longer than what the model can look at.
   virtual bool cut() const { return false; }
   // Whether it had to be brought to the rate that the model wants.

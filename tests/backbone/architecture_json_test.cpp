@@ -42,6 +42,10 @@ TEST(ArchitectureJson, ComesBackAsItWas) {
            {"timm_eva02_clip/model.safetensors", {}},
            {"dinov2_registers/model.pth", {{"heads", "4"}}},
            {"roberta/model.safetensors", {}},
+           {"albert_groups/model.safetensors", {{"heads", "2"}}},
+           {"mpnet_max/model.safetensors", {{"pooling", "max_all"}}},
+           {"modernbert/model.safetensors", {}},
+           {"modernbert_old/model.safetensors", {{"pooling", "mean_sqrt"}}},
            {"t5/model.safetensors", {}}}) {
     const Architecture a = golden(file, facts);
     EXPECT_EQ(parse_architecture(to_json(a), file), a) << file;
@@ -85,6 +89,28 @@ TEST(ArchitectureJson, EveryFieldIsReadAndWritten) {
     }
   }
   EXPECT_EQ(fields, 49u + 12u + 17u) << "a field more or less: is it new in the struct, too?";
+}
+
+// What came later is written of the models that have it alone, so others compare as before.
+TEST(ArchitectureJson, RareFactsAreWrittenWhereTheyAreNotAsUsual) {
+  const json image = json::parse(to_json(named_architecture("vit_tiny_patch16_224")));
+  json albert = json::parse(to_json(golden("albert_groups/model.safetensors"))),
+       modern = json::parse(to_json(golden("modernbert/model.safetensors")));
+  for (const char* name : {"word_width", "shared_blocks"}) EXPECT_TRUE(albert.contains(name));
+  for (const char* name : {"position_table", "token_types", "norm_bias", "first_norm",
+                           "rotary_theta", "local_distance", "global_every"})
+    EXPECT_TRUE(modern.contains(name)) << name;
+  for (const json& facts : {albert, modern})
+    for (const auto& [name, value] : facts.items()) {
+      if (image.contains(name) || name == "parameters") continue;
+      json changed = facts;
+      changed[name] = other_value(name, value);
+      EXPECT_EQ(json::parse(to_json(parse_architecture(changed.dump(), "")))[name],
+                changed[name].is_boolean() ? json() : changed[name])
+          << name << ": a flag that is as usual is not written";
+      changed[name] = "no such word";
+      EXPECT_ERROR("architecture." + name, parse_architecture(changed.dump(), ""));
+    }
 }
 
 TEST(ArchitectureJson, WhatSomebodyTouchedIsNamed) {

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny BERT, RoBERTa and T5 encoders with padded sentences. Needs torch and transformers.
+"""Tiny text encoders with padded sentences. Needs torch and transformers.
 
 Run: python make_backbone_text.py [family ...]
 """
 import json
+import re
 import sys
 
 import torch
 
 from make_backbone_hf import LIBRARY, publish
 from make_backbone_common import ROOT, SAMPLES, folder_for, generator, randomise, write_truth
-from transformers import (BertConfig, BertForMaskedLM, BertForPreTraining, BertModel, RobertaConfig,
-                          RobertaForMaskedLM, T5Config, T5EncoderModel, T5ForConditionalGeneration)
+from transformers import (AlbertConfig, AlbertForMaskedLM, AlbertModel, BertConfig, BertForMaskedLM,
+                          BertForPreTraining, BertModel, DistilBertConfig, DistilBertForMaskedLM,
+                          ModernBertConfig, ModernBertForMaskedLM, ModernBertModel, MPNetConfig,
+                          MPNetForMaskedLM, MPNetModel, RobertaConfig, RobertaForMaskedLM, T5Config,
+                          T5EncoderModel, T5ForConditionalGeneration)
 
 BERT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=40,
             vocab_size=40, max_position_embeddings=16, attn_implementation="eager")
@@ -158,7 +162,158 @@ def t5_v1_1(family):
              "wi_1")
 
 
-FAMILIES = {f.__name__: f for f in (bert, bert_mean, bert_legacy, roberta, t5, t5_encoder, t5_v1_1)}
+KIN = dict(vocab_size=40, max_position_embeddings=16, attn_implementation="eager")
+SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=40)
+
+
+def kin_truth(family, g, model, layers, notes, length=9, lengths=(9, 6, 4), pooling="token 0",
+              alone=False, **more):
+    """Truth of an encoder whose config and attributes have their own names; facts come in `more`.
+
+    alone: without the padding, of which eager windows that hold nothing else make NaN.
+    """
+    model = model.double()
+    ids, mask = sentences(g, length, list(lengths), model.config.pad_token_id)
+
+    def last_state(x, mask):
+        if not alone:
+            return model(input_ids=x, attention_mask=mask).last_hidden_state
+        tokens = [model(input_ids=one[None, :n]).last_hidden_state[0]
+                  for one, n in zip(x, mask.sum(1).tolist())]
+        return torch.stack([torch.nn.functional.pad(t, (0, 0, 0, length - len(t))) for t in tokens])
+
+    def run(x, mask):
+        tokens = last_state(x, mask)
+        m = mask[..., None].double()
+        if pooling == "token 0":
+            return tokens[:, 0], tokens
+        if pooling == "max_all":
+            return tokens.masked_fill(m == 0, float("-inf")).max(1).values, tokens
+        power = 0.5 if pooling == "mean_sqrt" else 1
+        return (tokens * m).sum(1) / m.sum(1) ** power, tokens
+    facts = {"library": LIBRARY, "width": 16, "depth": 2, "heads": 2, "mlp_hidden": 40,
+             "prefix_tokens": 0, "pooling": pooling, "vocabulary": 40, "input_size": [length],
+             **more, "notes": notes}
+    write_truth(family, g, {"input": ids, "mask": mask}, run, layers, facts)
+
+
+def linear(m):
+    return (m.weight, m.bias)
+
+
+def distilbert(family):
+    g = generator(family)
+    config = DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=40, **KIN)
+    whole = randomise(DistilBertForMaskedLM(config), g)
+    publish(family, whole)
+    model = whole.distilbert
+    first, last = model.transformer.layer
+    one = first.attention
+    kin_truth(family, g, model,
+              {"blocks.0.attn.qkv": [linear(one.q_lin), linear(one.k_lin), linear(one.v_lin)],
+               "blocks.0.mlp.fc1": linear(first.ffn.lin1),
+               "blocks.1.attn.proj": linear(last.attention.out_lin),
+               "blocks.1.mlp.fc2": linear(last.ffn.lin2)},
+              "DistilBertForMaskedLM: prefix distilbert., vocab_* beside; no token types",
+              eps=1e-12, activation="gelu", post_norm=True, positions=16)
+
+
+def mpnet(family, pooling="token 0"):
+    g = generator(family)
+    config = MPNetConfig(**SIZES, **{**KIN, "max_position_embeddings": 24})
+    whole = randomise(MPNetForMaskedLM(config) if pooling == "token 0" else MPNetModel(config), g)
+    publish(family, whole)
+    model = whole.mpnet if pooling == "token 0" else whole
+    first, last = model.encoder.layer
+    one = first.attention.attn
+    kin_truth(family, g, model,
+              {"blocks.0.attn.qkv": [linear(one.q), linear(one.k), linear(one.v)],
+               "blocks.0.mlp.fc1": linear(first.intermediate.dense),
+               "blocks.1.attn.proj": linear(last.attention.attn.o),
+               "blocks.1.mlp.fc2": linear(last.output.dense)},
+              "relative bias of 32 buckets beside learned positions that start at 2; "
+              "attention is scaled", 20, (20, 13, 5), pooling, eps=1e-12, activation="gelu",
+              post_norm=True, positions=24, relative_buckets=32, relative_max_distance=128)
+
+
+def mpnet_max(family):
+    mpnet(family, "max_all")
+
+
+def albert(family, groups=1, pooling="token 0"):
+    """Blocks share weights; the truth has copies, so that each block's gradient is its own."""
+    g = generator(family)
+    sizes = {**SIZES, "num_hidden_layers": 4, "embedding_size": 12}
+    kind = AlbertForMaskedLM if pooling == "token 0" else AlbertModel
+    whole = randomise(kind(AlbertConfig(**sizes, **KIN, num_hidden_groups=groups)), g)
+    publish(family, whole)
+    shared = whole.albert if pooling == "token 0" else whole
+    model = AlbertModel(AlbertConfig(**sizes, **KIN, num_hidden_groups=4)).eval()
+    state = {}
+    for name, value in shared.state_dict().items():
+        found = re.match(r"encoder\.albert_layer_groups\.(\d+)(.*)", name)
+        if not found:
+            state[name] = value
+            continue
+        for block in range(4):
+            if block * groups // 4 == int(found[1]):
+                state[f"encoder.albert_layer_groups.{block}{found[2]}"] = value
+    model.load_state_dict(state, strict=pooling != "token 0")  # a masked LM has no pooler
+    blocks = [group.albert_layers[0] for group in model.encoder.albert_layer_groups]
+    one = blocks[1].attention
+    kin_truth(family, g, model,
+              {"blocks.1.attn.qkv": [linear(one.query), linear(one.key), linear(one.value)],
+               "blocks.0.mlp.fc1": linear(blocks[0].ffn),
+               "blocks.3.attn.proj": linear(blocks[3].attention.dense),
+               "blocks.3.mlp.fc2": linear(blocks[3].ffn_output)},
+              f"{groups} groups of weights for 4 blocks; words of width 12; gradients are those of "
+              "one block, not the sum over blocks with the same weights",
+              pooling=pooling, depth=4, eps=1e-12, activation="gelu_new", post_norm=True,
+              positions=16)
+
+
+def albert_groups(family):
+    albert(family, 2, "mean_sqrt")
+
+
+def modernbert(family, pooling="token 0", **more):
+    """Windows of 3 tokens to each side, so that texts of 9 to 100 tokens meet them."""
+    g = generator(family)
+    config = ModernBertConfig(**{**SIZES, "num_hidden_layers": 4}, **{**KIN,
+                              "max_position_embeddings": 128}, local_attention=6, pad_token_id=0,
+                              bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2,
+                              global_attn_every_n_layers=3, **more)
+    kind = ModernBertForMaskedLM if pooling == "token 0" else ModernBertModel
+    whole = randomise(kind(config), g)
+    publish(family, whole)
+    model = whole.model if pooling == "token 0" else whole
+    blocks = model.layers
+    kin_truth(family, g, model,
+              {"blocks.0.attn.qkv": linear(blocks[0].attn.Wqkv),
+               "blocks.1.mlp.fc1": linear(blocks[1].mlp.Wi),
+               "blocks.3.attn.proj": linear(blocks[3].attn.Wo),
+               "blocks.2.attn.qkv": linear(blocks[2].attn.Wqkv)},
+              "blocks 0 and 3 see all tokens, 1 and 2 three to each side; two thetas; no biases; no "
+              "norm before the first attention", 100, (100, 70, 9), pooling, True, depth=4, eps=1e-5,
+              activation="gelu", gated=True, positions=128)
+
+
+def modernbert_old(family):
+    """As the published files have it: the facts of config.json under their first names; biases."""
+    modernbert(family, "mean_all", norm_bias=True, attention_bias=True, mlp_bias=True)
+    path = ROOT / family / "config.json"
+    config = json.loads(path.read_text())
+    rope = config.pop("rope_parameters")
+    config.pop("layer_types")
+    config |= {"global_attn_every_n_layers": 3,
+               "global_rope_theta": rope["full_attention"]["rope_theta"],
+               "local_rope_theta": rope["sliding_attention"]["rope_theta"]}
+    path.write_text(json.dumps(config, indent=2))
+
+
+FAMILIES = {f.__name__: f for f in (bert, bert_mean, bert_legacy, roberta, distilbert, mpnet,
+                                    mpnet_max, albert, albert_groups, modernbert, modernbert_old,
+                                    t5, t5_encoder, t5_v1_1)}
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or FAMILIES:

@@ -41,7 +41,7 @@ std::string specification(const Objective& objective, const Parameter& changed =
 
 TEST(Factory, MakesEveryObjectiveAndItsSpecificationReadsBack) {
   for (const Preset preset : {Preset::native, Preset::paper, Preset::lib})
-    for (const std::string& name : objective_names()) {
+    for (const std::string& name : objective_names(SampleKind::image)) {
       const auto objective = make_objective(name, context(preset));
       EXPECT_EQ(objective->name(), name);
       EXPECT_GE(objective->views().size(), 1u);
@@ -247,7 +247,7 @@ TEST(Factory, NumbersThatWouldFillTheMemoryAreRefusedFirst) {
 }
 
 TEST(Factory, UnknownStateIsAnError) {
-  for (const std::string& name : objective_names()) {
+  for (const std::string& name : objective_names(SampleKind::image)) {
     std::vector<NamedMatrix> state;
     state.push_back({"nonsense", Matrix<float>(1, 1)});
     EXPECT_THROW(make_objective(name, context())->restore(state), Error) << name;
@@ -266,7 +266,7 @@ TEST(Factory, StateIsNamedAsItMustBeGiven) {
 }
 
 TEST(Factory, AStatedWidthIsThatOfTheHeadsGiven) {
-  for (const std::string& name : objective_names()) {
+  for (const std::string& name : objective_names(SampleKind::image)) {
     const std::vector<NamedMatrix> heads = make_objective(name + ":width=8", context())->state();
     const auto usual = make_objective(name, context());
     usual->restore(heads);
@@ -323,7 +323,7 @@ TEST(Objective, ASubclassNeedsThreeFunctions) {
 
 TEST(Objective, ZeroEmbeddingsGiveFiniteNumbers) {
   Pool pool(1);
-  for (const std::string& name : objective_names()) {
+  for (const std::string& name : objective_names(SampleKind::image)) {
     const auto objective = make_objective(name + ":width=8", context());
     const size_t crops = name == "kl"       ? 1
                          : name == "simclr" ? 49

@@ -83,6 +83,35 @@ TEST(GradientSearch, KeysAreThoseOfUnitBlocksSideBySide) {
   }
 }
 
+// The weight of a block stands in the manifest: the rows are as they were.
+void weigh(const std::filesystem::path& store, const std::string& block, double weight) {
+  const std::filesystem::path file = store / "manifest.json";
+  StoreManifest manifest = parse_manifest(test::read_file(file), file.string());
+  for (StoreBlock& b : manifest.spec.blocks)
+    if (b.name == block) b.weight = weight;
+  std::ofstream(file) << to_json(manifest);
+}
+
+TEST(GradientSearch, AWeightIsTheLengthOfItsBlock) {
+  const Stores stores;
+  for (const char* store : {"database", "queries"}) weigh(stores.folder / store, "dino", 0.25);
+  const Store database = stores.database(), queries = stores.queries();
+  Pool pool(2);
+  for (const Metric metric : {Metric::euclidean, Metric::inner_product, Metric::cosine}) {
+    const GradientSearch search(database, queries, "embedding+kl+dino", pool, {.metric = metric});
+    Matrix<double> keys(17, 40);
+    search.keys(0, keys, pool);
+    const auto row = [](uint64_t seed, size_t i) {
+      std::vector<double> joined = limit_row(made_sample(seed, i), true, {0});
+      for (const double x : limit_row(made_sample(seed, i), false, {1})) joined.push_back(x / 4);
+      return joined;
+    };
+    for (size_t i = 0; i < 17; ++i)
+      for (size_t j = 0; j < 40; ++j)
+        EXPECT_NEAR(keys(i, j), plain_key(metric, row(2, i), row(1, j)), 4e-6) << to_string(metric);
+  }
+}
+
 TEST(GradientSearch, EmbeddingsAloneAreSearchedAsEver) {
   const Stores stores;
   const Store database = stores.database(), queries = stores.queries();

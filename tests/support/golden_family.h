@@ -72,6 +72,8 @@ struct Family {
     if (name.starts_with("dino_"))
       o["family"] = "dino";  // the names are timm's, the position resize is not
     if (name == "bert_mean") o["pooling"] = "mean_all";
+    const std::string pooling = facts.at("pooling").get<std::string>();
+    if (!texts.empty() && pooling.find(' ') == std::string::npos) o["pooling"] = pooling;
     return o;
   }
 

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts to vectors: MiniLM and a random BERT-base on banking77 and ag_news, fungi beside torch,
+onnxruntime and OpenVINO.
+
+    bench/compare text [--texts 5000] [--models minilm,bert-base] [--only torch] [--cpu]
+
+Ours reads a TSV file and writes a store: tokenising, embedding, KL and the store are in its time.
+The peers get token ids, sorted by length, in batches of the size that suits them best, which is
+found before. All sides have the same weights and the same ids. Peers stay loaded and take turns;
+the best turn counts. --cpu compares processor time, for machines that are busy with other work.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+PEERS = {"torch-float32": "torch f32", "torch-bfloat16": "torch bf16",
+         "onnxruntime": "onnxruntime f32", "openvino": "OpenVINO f32"}
+BATCHES = (8, 16, 32, 64, 128)
+BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072,
+            vocab_size=30522, max_position_embeddings=512, type_vocab_size=2, hidden_act="gelu",
+            layer_norm_eps=1e-12, model_type="bert")
+TYPES = {"F32": np.float32, "F16": np.float16}
+LONGEST = 256
+
+
+def read_weights(folder):
+    with open(folder / "model.safetensors", "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        header = json.loads(f.read(size))
+    data = np.memmap(folder / "model.safetensors", np.uint8, "r", offset=8 + size)
+    header.pop("__metadata__", None)
+    return {k: np.array(data[v["data_offsets"][0]:v["data_offsets"][1]]).view(TYPES[v["dtype"]])
+            .reshape(v["shape"]).astype(np.float32) for k, v in header.items() if v["dtype"] in TYPES}
+
+
+def write_base(folder, tokeniser):
+    """A random BERT-base with MiniLM's tokeniser; like it, it pools by the mean and to length 1."""
+    if (folder / "model.safetensors").exists():
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "modules.json",
+                 "sentence_bert_config.json"):
+        shutil.copy(tokeniser / name, folder / name)
+    (folder / "config.json").write_text(json.dumps(BASE))
+    d, hidden = BASE["hidden_size"], BASE["intermediate_size"]
+    shapes = {f"embeddings.{table}_embeddings.weight": (rows, d)
+              for table, rows in (("word", 30522), ("position", 512), ("token_type", 2))}
+    norms = ["embeddings.LayerNorm"]
+    for n in range(BASE["num_hidden_layers"]):
+        b = f"encoder.layer.{n}."
+        for part in ("query", "key", "value"):
+            shapes[f"{b}attention.self.{part}.weight"] = (d, d)
+        shapes[b + "attention.output.dense.weight"] = (d, d)
+        shapes[b + "intermediate.dense.weight"] = (hidden, d)
+        shapes[b + "output.dense.weight"] = (d, hidden)
+        norms += [b + "attention.output.LayerNorm", b + "output.LayerNorm"]
+    for name in [n for n in shapes if n.startswith("encoder")]:
+        shapes[name.replace(".weight", ".bias")] = (shapes[name][0],)
+    for norm in norms:
+        shapes[norm + ".weight"] = shapes[norm + ".bias"] = (d,)
+    header, offset = {}, 0
+    for name, shape in shapes.items():
+        size = 4 * int(np.prod(shape))
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [offset, offset + size]}
+        offset += size
+    text, rng = json.dumps(header).encode(), np.random.default_rng(7)
+    with open(folder / "part", "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for name, shape in shapes.items():
+            gain = name.endswith("LayerNorm.weight")
+            deviation = shape[-1] ** -0.5 if len(shape) == 2 and "encoder" in name else 0.1
+            f.write((rng.standard_normal(shape, dtype=np.float32) * np.float32(deviation)
+                     + np.float32(gain)).tobytes())
+    (folder / "part").rename(folder / "model.safetensors")
+    return folder
+
+
+class Torch:
+    """BERT in the operators that any torch user gets."""
+
+    def __init__(self, folder, threads, dtype):
+        import torch
+        self.torch, self.F = torch, torch.nn.functional
+        torch.set_num_threads(threads)
+        self.dtype = getattr(torch, dtype)
+        self.c = json.loads((folder / "config.json").read_text())
+        self.w = {k: torch.from_numpy(v).to(self.dtype) for k, v in read_weights(folder).items()}
+
+    def linear(self, x, name):
+        return self.F.linear(x, self.w[name + ".weight"], self.w[name + ".bias"])
+
+    def norm(self, x, name):
+        return self.F.layer_norm(x, x.shape[-1:], self.w[name + ".weight"], self.w[name + ".bias"],
+                                 self.c["layer_norm_eps"])
+
+    def run(self, ids, mask):
+        torch = self.torch
+        with torch.inference_mode():
+            ids, mask = torch.from_numpy(ids), torch.from_numpy(mask)
+            n, t = ids.shape
+            seen = None if bool(mask.all()) else mask[:, None, None, :]
+            e = "embeddings."
+            x = self.w[e + "word_embeddings.weight"][ids]
+            x = x + self.w[e + "position_embeddings.weight"][:t]
+            x = self.norm(x + self.w[e + "token_type_embeddings.weight"][0], e + "LayerNorm")
+            for i in range(self.c["num_hidden_layers"]):
+                b = f"encoder.layer.{i}."
+                q, k, v = (self.linear(x, f"{b}attention.self.{part}")
+                           .view(n, t, self.c["num_attention_heads"], -1).transpose(1, 2)
+                           for part in ("query", "key", "value"))
+                mixed = self.F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+                mixed = self.linear(mixed.transpose(1, 2).reshape(n, t, -1), b + "attention.output.dense")
+                x = self.norm(x + mixed, b + "attention.output.LayerNorm")
+                hidden = self.F.gelu(self.linear(x, b + "intermediate.dense"))
+                x = self.norm(x + self.linear(hidden, b + "output.dense"), b + "output.LayerNorm")
+            m = mask[..., None].to(x.dtype)
+            pooled = ((x * m).sum(1) / m.sum(1)).float()
+            return self.F.normalize(pooled, dim=1).numpy()
+
+
+def write_onnx(folder, path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    c, w = json.loads((folder / "config.json").read_text()), read_weights(folder)
+    width, heads = c["hidden_size"], c["num_attention_heads"]
+    nodes, constants, count = [], [], [0]
+
+    def constant(value, dtype=np.float32):
+        count[0] += 1
+        array = np.ascontiguousarray(value, dtype).reshape(np.shape(value))
+        constants.append(numpy_helper.from_array(array, f"c{count[0]}"))
+        return f"c{count[0]}"
+
+    def op(kind, *inputs, **attributes):
+        count[0] += 1
+        nodes.append(helper.make_node(kind, list(inputs), [f"t{count[0]}"], **attributes))
+        return f"t{count[0]}"
+
+    def linear(x, name):
+        product = op("MatMul", x, constant(w[name + ".weight"].T))
+        return op("Add", product, constant(w[name + ".bias"]))
+
+    def norm(x, name):
+        return op("LayerNormalization", x, constant(w[name + ".weight"]),
+                  constant(w[name + ".bias"]), axis=-1, epsilon=c["layer_norm_eps"])
+
+    def split_heads(x, order):
+        shape = constant([0, 0, heads, width // heads], np.int64)
+        return op("Transpose", op("Reshape", x, shape), perm=order)
+
+    mask = op("Cast", "mask", to=TensorProto.FLOAT)
+    hidden_logits = op("Mul", op("Sub", mask, constant(1.0)), constant(1e9))
+    hidden_logits = op("Unsqueeze", hidden_logits, constant([1, 2], np.int64))
+    e = "embeddings."
+    x = op("Gather", constant(w[e + "word_embeddings.weight"]), "ids")
+    x = op("Add", x, op("Gather", constant(w[e + "position_embeddings.weight"]
+                                           + w[e + "token_type_embeddings.weight"][0]), "positions"))
+    x = norm(x, e + "LayerNorm")
+    for i in range(c["num_hidden_layers"]):
+        b = f"encoder.layer.{i}."
+        q, k, v = (linear(x, f"{b}attention.self.{part}") for part in ("query", "key", "value"))
+        scores = op("MatMul", split_heads(q, [0, 2, 1, 3]), split_heads(k, [0, 2, 3, 1]))
+        scores = op("Mul", scores, constant((width // heads) ** -0.5))
+        scores = op("Softmax", op("Add", scores, hidden_logits), axis=-1)
+        mixed = op("Transpose", op("MatMul", scores, split_heads(v, [0, 2, 1, 3])), perm=[0, 2, 1, 3])
+        mixed = op("Reshape", mixed, constant([0, 0, width], np.int64))
+        x = norm(op("Add", x, linear(mixed, b + "attention.output.dense")),
+                 b + "attention.output.LayerNorm")
+        hidden = op("Gelu", linear(x, b + "intermediate.dense"))
+        x = norm(op("Add", x, linear(hidden, b + "output.dense")), b + "output.LayerNorm")
+    own = op("Unsqueeze", mask, constant([2], np.int64))
+    axis = constant([1], np.int64)
+    total = op("ReduceSum", op("Mul", x, own), axis, keepdims=0)
+    pooled = op("LpNormalization", op("Div", total, op("ReduceSum", own, axis, keepdims=0)), axis=1)
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name, shape in
+              (("ids", ["n", "t"]), ("mask", ["n", "t"]), ("positions", ["t"]))]
+    output = helper.make_tensor_value_info(pooled, TensorProto.FLOAT, ["n", width])
+    graph = helper.make_graph(nodes, "bert", inputs, [output], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9),
+              str(path))
+
+
+class Onnx:
+    def __init__(self, folder, threads, openvino):
+        path = folder / "text.onnx"
+        if not path.exists():
+            write_onnx(folder, path)
+        if openvino:
+            import openvino
+            model = openvino.Core().compile_model(str(path), "CPU", {
+                "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32",
+                "PERFORMANCE_HINT": "LATENCY"})
+            self.call = lambda feeds: model(feeds)[0]
+        else:
+            import onnxruntime
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+            session = onnxruntime.InferenceSession(str(path), options,
+                                                   providers=["CPUExecutionProvider"])
+            self.call = lambda feeds: session.run(None, feeds)[0]
+
+    def run(self, ids, mask):
+        return self.call({"ids": ids, "mask": mask.astype(np.int64),
+                          "positions": np.arange(ids.shape[1], dtype=np.int64)})
+
+
+def all_texts(peer, texts, batch):
+    """Rows in the order of the texts; batches hold texts of nearly one length."""
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    rows = [None] * len(texts)
+    for first in range(0, len(order), batch):
+        chosen = order[first:first + batch]
+        longest = len(texts[chosen[-1]])
+        ids, mask = (np.zeros((len(chosen), longest), kind) for kind in (np.int64, bool))
+        for row, i in enumerate(chosen):
+            ids[row, :len(texts[i])], mask[row, :len(texts[i])] = texts[i], True
+        for i, row in zip(chosen, peer.run(ids, mask)):
+            rows[i] = row
+    return np.stack(rows)
+
+
+def serve(args):
+    """One peer as a process: finds its batch, then one turn per line of standard input."""
+    folder = pathlib.Path(args.folder)
+    kind, _, dtype = args.peer.partition("-")
+    peer = (Torch(folder, args.threads, dtype) if kind == "torch"
+            else Onnx(folder, args.threads, kind == "openvino"))
+    with open(args.ids) as f:
+        texts = json.load(f)
+    clock = time.process_time if args.cpu else time.perf_counter
+    few = texts[::max(1, len(texts) // 256)]
+
+    def rate(batch, chosen):
+        start = clock()
+        rows = all_texts(peer, chosen, batch)
+        return len(chosen) / (clock() - start), rows
+    all_texts(peer, few[:32], 8)
+    batch = max(BATCHES, key=lambda b: max(rate(b, few)[0] for _ in range(2)))
+    np.save(args.rows, rate(batch, few)[1])
+    print(json.dumps({"batch": batch}), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps({"rate": rate(batch, texts)[0]}), flush=True)
+
+
+class Peer:
+    def __init__(self, kind, folder, ids, work, args):
+        self.label, self.rates, self.error = PEERS[kind], [], ""
+        self.rows = work / f"{kind}.npy"
+        command = [sys.executable, "-B", __file__, "--cache", str(args.cache), "--peer", kind,
+                   "--folder", str(folder), "--ids", str(ids), "--rows", str(self.rows), "--threads",
+                   str(args.threads)] + ["--cpu"] * args.cpu
+        env = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=env)
+        self.note = f"batch {(self.read() or {}).get('batch')}"
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.error = (self.process.stderr.read().strip().splitlines() or ["ended"])[-1]
+        return None
+
+    def turn(self):
+        if not self.error:
+            print("go", file=self.process.stdin, flush=True)
+            if result := self.read():
+                self.rates.append(result["rate"])
+
+
+class Ours:
+    def __init__(self, precision, objective, folder, table, work, args):
+        what = "embedding" if objective == "none" else f"embedding + {objective}"
+        self.label, self.rates, self.error, self.note = f"fungi {precision}, {what}", [], "", ""
+        self.store, self.cpu = work / f"{precision}-{objective}", args.cpu
+        self.command = [args.fungi, "extract", str(table), "-m", str(folder), "-o", str(self.store),
+                        "--precision", precision, "--objectives", objective, "--threads",
+                        str(args.threads), "--json", "-q"]
+
+    def run(self, *more):
+        shutil.rmtree(self.store, ignore_errors=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([*self.command, *more], capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode:
+            self.error = done.stderr.strip().split("\n")[0]
+            return None, 0
+        return json.loads(done.stdout), (after.ru_utime - before.ru_utime
+                                         + after.ru_stime - before.ru_stime)
+
+    def turn(self):
+        load = self.run("--limit", "1")[1] if self.cpu and not self.error else 0
+        report, spent = self.run() if not self.error else (None, 0)
+        if report:
+            self.rates.append((report["computed"] - self.cpu) / (spent - load) if self.cpu
+                              else report["samples_per_second"])
+
+
+def prepare(source, args, folder, work):
+    """The first texts of a set as a table for us and as ids for the peers."""
+    from tokenizers import Tokenizer
+    lines = source.read_text(encoding="utf-8").split("\n")
+    lines = [line for line in lines if line][:args.texts]
+    table, ids = work / "texts.tsv", work / "ids.json"
+    table.write_text("label\ttext\n" + "".join(line + "\n" for line in lines), encoding="utf-8")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(LONGEST)
+    encoded = [t.ids for t in tokenizer.encode_batch([line.split("\t", 1)[-1] for line in lines])]
+    ids.write_text(json.dumps(encoded))
+    return table, ids, encoded
+
+
+def compare(name, folder, source, args):
+    work = args.cache / "text"
+    work.mkdir(parents=True, exist_ok=True)
+    table, ids, encoded = prepare(source, args, folder, work)
+    sides = [Peer(kind, folder, ids, work, args) for kind, label in PEERS.items()
+             if not args.only or any(word in label for word in args.only)]
+    peers = len(sides)
+    for precision in args.precision.split(","):
+        for objective in args.objectives.split(","):
+            sides.append(Ours(precision, objective, folder, table, work, args))
+    for _ in range(args.rounds):
+        for side in sides:
+            side.turn()
+            time.sleep(0.3)
+    print(f"\n{name}, {source.parent.name}: {len(encoded)} texts of "
+          f"{sum(map(len, encoded)) / len(encoded):.1f} tokens, texts per second"
+          f"{' of processor time' if args.cpu else ''}")
+    best = {side.label: max(side.rates) for side in sides if side.rates}
+    for side in sides:
+        if side.label not in best:
+            print(f"  {side.label:28s}skipped: {side.error or 'no turn'}")
+            continue
+        ratios = [f"{best[side.label] / best[p.label]:.2f}x {p.label}" for p in sides[:peers]
+                  if p.label in best and not isinstance(side, Peer)]
+        print(f"  {side.label:28s}{best[side.label]:9.1f}  {side.note}{', '.join(ratios)}")
+    for precision in args.precision.split(","):
+        alone, kl = (best.get(f"fungi {precision}, embedding{more}") for more in ("", " + kl"))
+        if alone and kl:
+            print(f"  fungi {precision}: kl adds {alone / kl - 1:.1%} to the embedding")
+    ours = next((s for s in sides[peers:] if s.rates and "f32" in s.label), None)
+    if ours:  # one network for all
+        rows = np.concatenate([np.load(f) for f in sorted(ours.store.glob("embedding-*.npy"))])
+        few = rows[::max(1, len(rows) // 256)]
+        for peer in sides[:peers]:
+            if peer.rates:
+                print(f"  largest difference from {peer.label}: {abs(np.load(peer.rows) - few).max():.1e}")
+    for peer in sides[:peers]:
+        peer.process.stdin.close()
+        peer.process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/compare text", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    root = HERE.parent
+    parser.add_argument("--cache", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--fungi", default=str(root / "build/fungi"))
+    parser.add_argument("--data", type=pathlib.Path,
+                        default=pathlib.Path(os.environ.get("FUNGI_DATA", root / "../shared/data")))
+    parser.add_argument("--models", default="minilm,bert-base")
+    parser.add_argument("--sets", default="banking77,ag_news")
+    parser.add_argument("--texts", type=int, default=5000)
+    parser.add_argument("--precision", default="f32,bf16")
+    parser.add_argument("--objectives", default="none,kl")
+    parser.add_argument("--only", action="append", help="only peers whose name contains this word")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu", action="store_true")
+    for hidden in ("--peer", "--folder", "--ids", "--rows"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.peer:
+        return serve(args)
+    given = args.data / "weights/all-MiniLM-L6-v2"
+    folders = {"minilm": args.cache / "minilm", "bert-base": args.cache / "bert-base"}
+    shutil.copytree(given, folders["minilm"], dirs_exist_ok=True, copy_function=shutil.copyfile)
+    write_base(folders["bert-base"], given)
+    if os.getloadavg()[0] > 0.5:
+        print("warning: the machine is busy: use --cpu, or wait", file=sys.stderr)
+    for model in args.models.split(","):
+        for texts in args.sets.split(","):
+            compare(model, folders[model], args.data / "text" / texts / "train.tsv", args)
+
+
+if __name__ == "__main__":
+    main()
