@@ -70,9 +70,10 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option("--hop", hop, "Of sounds: seconds between windows; 0 = as long as they are")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  verb.add_option("--statistics", statistics,
-                  "Of sounds for AST and SSAST: mean and std of the model, measured on the data, or "
-                  "the paper's (with its number of frames) for esc50 or speechcommands")
+  verb.add_option(
+          "--statistics", statistics,
+          "Of sounds for AST and SSAST: mean and std of the model, measured on the data, or "
+          "the paper's (with its number of frames) for esc50 or speechcommands")
       ->capture_default_str()
       ->check(CLI::IsMember({"model", "measure", "esc50", "speechcommands"}));
   verb.add_flag("--strict", strict,

@@ -97,7 +97,7 @@ void each_field(Record& record, Field&& field) {
   field("registers", registers);
   field("patch_bias", patch_bias);
   field("mask_token", mask_token);
-  field.optional("convolutions", convolutions);
+  field.rare("convolutions", convolutions, usual.convolutions);
   field("vocabulary", vocabulary);
   field("max_positions", max_positions);
   field.rare("position_table", position_table, usual.position_table);
@@ -163,10 +163,6 @@ struct Writer {
   void operator()(const char* name, const std::optional<size_t>& value) const {
     out[name] = value ? json(*value) : json(kNoPadding);
   }
-  // Younger than stores without it.
-  void optional(const char* name, bool value) const {
-    if (value) out[name] = value;
-  }
   void operator()(const char* name, const PreprocessFacts& facts) const {
     each_preprocess_field(facts, Writer{out[name]});
   }
@@ -183,9 +179,6 @@ struct Reader {
     if (!fields.value(name).is_null()) read(name, value);
   }
 
-  void optional(const char* name, bool& value) const {
-    if (fields.has(name)) fields.read(name, value);
-  }
   void operator()(const char* name, SoundFacts& facts) const {
     if (fields.has(name)) read(name, facts);
   }

@@ -143,7 +143,8 @@ void check(const NameReader& names, const Architecture& a) {
                        printable(names.full("cls_token"))),
            place, "is the file complete? Then state `stated_facts[pooling]=mean_patches`");
     check_sound(names, a);
-  } else if (a.pooling != Pooling::first && a.pooling != Pooling::mean_all) {
+  } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches ||
+             a.pooling == Pooling::mean_sound) {
     fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
          place, "state `stated_facts[pooling]=first`, mean_all, mean_sqrt or max_all");
   }

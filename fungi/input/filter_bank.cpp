@@ -76,6 +76,18 @@ std::vector<float> hann(size_t size, bool periodic) {
   return window;
 }
 
+// Several sums side by side, which the processor adds at a time.
+float total(std::span<const float> numbers) {
+  constexpr size_t kLanes = 16;
+  float lanes[kLanes] = {}, sum = 0;
+  size_t n = 0;
+  for (; n + kLanes <= numbers.size(); n += kLanes)
+    for (size_t i = 0; i < kLanes; ++i) lanes[i] += numbers[n + i];
+  for (; n < numbers.size(); ++n) sum += numbers[n];
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
 // DCT of type II times sqrt(2 / mels), [bins, mels].
 Matrix<float> cosines(const SoundFrontEnd& f) {
   Matrix<float> out(f.bins, f.mels);
@@ -116,7 +128,7 @@ struct FilterBank::State {
   std::vector<float> window;
   Matrix<float> dct;
   RealFourier fourier;
-  std::vector<float> frame, spectrum, energies, silence;  // silence: its row
+  std::vector<float> plain, frame, spectrum, energies, silence;  // silence: its row
 
   explicit State(const SoundFrontEnd& facts)
       : f((check(facts), facts)),
@@ -124,6 +136,7 @@ struct FilterBank::State {
         window(hann(f.window, f.kind != Kind::kaldi)),
         dct(f.kind == Kind::mfcc ? cosines(f) : Matrix<float>()),
         fourier(f.fft),
+        plain(f.window),
         frame(f.fft),
         spectrum(f.fft / 2 + 1),
         energies(f.mels),
@@ -145,21 +158,20 @@ struct FilterBank::State {
     const size_t w = f.window;
     if (f.kind == Kind::kaldi) {
       const float* x = samples.data() + t * f.hop;
-      float sum = 0;
-      for (size_t n = 0; n < w; ++n) frame[n] = x[n] - mean, sum += frame[n];
-      const float dc = sum / float(w);
-      for (size_t n = 0; n < w; ++n) frame[n] -= dc;
-      for (size_t n = w; n-- > 1;) frame[n] -= kPreEmphasis * frame[n - 1];
-      frame[0] -= kPreEmphasis * frame[0];
+      for (size_t n = 0; n < w; ++n) plain[n] = x[n] - mean;
+      const float dc = total(plain) / float(w);
+      for (float& p : plain) p -= dc;
+      frame[0] = (plain[0] - kPreEmphasis * plain[0]) * window[0];
+      for (size_t n = 1; n < w; ++n) frame[n] = (plain[n] - kPreEmphasis * plain[n - 1]) * window[n];
+      return true;
+    }
+    const ptrdiff_t first =
+        ptrdiff_t(t * f.hop) - (f.kind == Kind::whisper ? ptrdiff_t(w / 2) : 0);
+    if (first >= 0 && size_t(first) + w <= samples.size()) {
+      std::copy_n(samples.data() + first, w, frame.data());
     } else {
-      const ptrdiff_t first =
-          ptrdiff_t(t * f.hop) - (f.kind == Kind::whisper ? ptrdiff_t(w / 2) : 0);
-      if (first >= 0 && size_t(first) + w <= samples.size()) {
-        std::copy_n(samples.data() + first, w, frame.data());
-      } else {
-        if (first >= ptrdiff_t(samples.size()) && size_t(first) + w <= f.span()) return false;
-        for (size_t n = 0; n < w; ++n) frame[n] = mirrored(samples, first + ptrdiff_t(n), f.span());
-      }
+      if (first >= ptrdiff_t(samples.size()) && size_t(first) + w <= f.span()) return false;
+      for (size_t n = 0; n < w; ++n) frame[n] = mirrored(samples, first + ptrdiff_t(n), f.span());
     }
     for (size_t n = 0; n < w; ++n) frame[n] *= window[n];
     return true;

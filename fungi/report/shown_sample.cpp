@@ -15,7 +15,7 @@
 namespace fungi::report {
 namespace {
 
-constexpr size_t kLongest = 1000;  // bytes of a text that are shown
+constexpr size_t kLongestText = 1000;  // bytes of a text that are shown
 
 struct Character {
   utf8proc_int32_t code = -1;
@@ -74,8 +74,8 @@ std::unordered_set<std::string> words_of(std::string_view text) {
 
 std::string set_off(std::string_view text, const std::unordered_set<std::string>& known) {
   std::string_view shown = text;
-  if (text.size() > kLongest) {
-    size_t end = kLongest;
+  if (text.size() > kLongestText) {
+    size_t end = kLongestText;
     while (end > 0 && (text[end] & 0xC0) == 0x80) --end;  // not within a character
     shown = text.substr(0, end);
   }
