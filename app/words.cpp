@@ -71,7 +71,6 @@ const std::map<std::string_view, std::string_view> kWords{
     {"truth", "--truth"},
     {"validation", "--validation"},
     {"weight", "--weight"},
-    {"window", "--window"},
     {"weights", "--weights"},
     {"window", "--window"},
 };
