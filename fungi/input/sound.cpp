@@ -38,7 +38,8 @@ Sound decode(SoundFile file, const std::string& name, const SoundPart& part) {
   const uint64_t asked = part.seconds > 0 ? uint64_t(std::llround(part.seconds * rate)) : 0;
   Sound sound{{}, rate};
   constexpr uint64_t kReserved = 1 << 20;  // a header may say anything
-  sound.samples.reserve(size_t(std::min(asked && asked < said ? asked : said, kReserved)));
+  const uint64_t rest = said > begin ? said - begin : 0;
+  sound.samples.reserve(size_t(std::min({asked ? asked : rest, rest, kReserved})));
   std::vector<float> frames(kFramesAtOnce * channels);
   try {
     for (size_t got = 1; got > 0 && (!asked || sound.samples.size() < asked);) {

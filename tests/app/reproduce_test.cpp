@@ -210,7 +210,7 @@ TEST(Reproduce, AdvisesNothingThatItCannotDo) {
   const json few = reproduce(use, 3);
   for (const char* setting : {"full", "5-shot"})
     expect_fitting(reason_for(few, fmt::format("deit-b16 on cars, {} embedding", setting)),
-                   "it takes more samples");
+                   "it takes more pictures");
   const std::string stores = work + "/deit-b16/cars/kl-dino-simclr", pair = "deit-b16 on cars";
   expect_fitting(reason_for(reproduce(use + " --preset native", 3), pair),
                  "delete " + stores + ", or choose another --work");
