@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's side of compare_bank.py, which asks how fast a bank of patch features is searched.
-//   bank_bench make   FOLDER ROWS WIDTH THREADS          a bank of made-up features, and
-//   queries.npy bank_bench search FOLDER K THREADS REPEATS LISTS PROBES RERANK bank_bench recall
-//   FOLDER K THREADS QUERIES LISTS PROBES RERANK
+//   bank_bench make FOLDER ROWS WIDTH THREADS    a bank of made-up features, and queries.npy
+//   bank_bench search FOLDER K THREADS REPEATS LISTS PROBES RERANK
+//   bank_bench recall FOLDER K THREADS QUERIES LISTS PROBES RERANK
 // Each prints one JSON object. The features lie as those of patches do: many groups, most of what
 // varies within them in few directions.
 #include <fmt/format.h>
