@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 from typing import Any
 
@@ -20,6 +18,8 @@ def command() -> str:
     for where in (os.path.join(here, "bin", "fungi"), os.path.join(here, "..", "..", "fungi")):
         if os.path.isfile(where) and os.access(where, os.X_OK):
             return os.path.normpath(where)
+    import shutil  # here: importing fungi shall be quick
+
     found = shutil.which("fungi")
     if found is None:
         raise Error("the program fungi is not there", "fungi", "install the package again")
@@ -34,6 +34,8 @@ PARTIAL = 3  # done, but for some, of which the JSON tells
 
 def run(words: list[str], arguments: bool = True) -> Any:
     """Its JSON; its message as an exception, in which options are arguments."""
+    import subprocess
+
     done = subprocess.run([command(), *words], capture_output=True, text=True, check=False)
     if done.returncode and not (done.returncode == PARTIAL and done.stdout.strip()):
         lines = done.stderr.strip().splitlines() or ["it failed"]
