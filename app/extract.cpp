@@ -143,22 +143,8 @@ void print_failures(const Outcome& o) {
     say("failed: {} more, see failed.jsonl\n", o.failed - o.first_failed.size());
 }
 
-// What --statistics says, but for facts that --set states. A store that is continued has its own.
-StatedFacts stated_statistics(const ExtractArguments& a, const StoreManifest* continued,
-                              const DatasetOptions& data, Pool& pool, Notes& notes) {
-  if (a.statistics == "model") return {};
-  StatedFacts facts = a.settings.backbone.stated_facts;
-  if (a.statistics != "measure") {
-    StatedFacts known = sound_statistics(a.statistics);
-    known.merge(facts);
-    return known;
-  }
-  if (continued && has_settings(continued->spec)) {
-    const StatedFacts stated = read_settings(continued->spec, a.store).stated;
-    for (const char* fact : {"mean", "std"})
-      if (const auto at = stated.find(fact); at != stated.end()) facts.insert(*at);
-    if (facts.contains("mean") && facts.contains("std")) return facts;
-  }
+MeasuredSounds measure(const ExtractArguments& a, const DatasetOptions& data, Pool& pool,
+                       Notes& notes) {
   const Architecture architecture =
       read_architecture(Checkpoint::open(a.settings.model), a.settings.backbone.stated_facts);
   const DatasetOptions looks = sound_data(architecture, a.settings.extractor.sound);
@@ -169,10 +155,8 @@ StatedFacts stated_statistics(const ExtractArguments& a, const StoreManifest* co
   const MeasuredSounds measured =
       measure_sounds(*dataset, architecture, a.settings.extractor.sound, pool,
                      [&](size_t done, size_t total) { progress.update(done, total); });
-  notes.add(fmt::format("mean and std of the filter banks, measured on {} sounds: {:.7g}, {:.7g}",
-                        measured.sounds, measured.mean, measured.std));
-  facts.merge(measured.facts());
-  return facts;
+  notes.add(describe(measured));
+  return measured;
 }
 
 int run(ExtractArguments& a) {
@@ -183,9 +167,9 @@ int run(ExtractArguments& a) {
   DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
   data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
   BackboneOptions options = a.settings.backbone;
-  for (const auto& [fact, value] :
-       stated_statistics(a, own ? &*own : nullptr, data, pool, notes))
-    options.stated_facts[fact] = value;
+  options.stated_facts =
+      chosen_statistics(a.statistics, std::move(options.stated_facts), own ? &*own : nullptr,
+                        [&] { return measure(a, data, pool, notes); });
   ExtractorOptions settings = std::move(a.settings.extractor);
   settings.projection_matrix = a.projection.read_matrix(a.given);
   settings.given = read_given(a.given);

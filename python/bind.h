@@ -77,5 +77,6 @@ void add_extractors(nb::module_& m);
 void add_extractions(nb::module_& m);
 void add_works(nb::module_& m);
 void add_facts(nb::module_& m);
+void add_segments(nb::module_& m);
 
 }  // namespace fungi::python

@@ -15,8 +15,9 @@ namespace fs = std::filesystem;
 
 struct Plan {  // what `extract` was told beside what decides about features
   fs::path data, output, like;
-  const Dataset* held = nullptr;  // instead of data
-  std::string kind, split, text_column, label_column, id_column;
+  Samples* held = nullptr;  // instead of data
+  DatasetOptions how;
+  std::string statistics;
   size_t limit = 0, shard = 0;
   bool strict = false, retry = false, prune = false, overwrite = false, dry_run = false;
   unsigned threads = 0;
@@ -77,6 +78,27 @@ void require_some_rows(const StoreTotals& totals, const Outcome& out, const fs::
        first.id, (first.hint.empty() ? "" : first.hint + "; ") + "all reasons are in failed.jsonl");
 }
 
+MeasuredSounds measure(const Plan& plan, const Model& model, const ExtractionSettings& settings,
+                       Pool& pool, Watch& watch, std::vector<std::string>& notes) {
+  const Architecture architecture =
+      read_architecture(checkpoint_of(model), settings.backbone.stated_facts);
+  const SoundOptions& sound = settings.extractor.sound;
+  const double seconds = sound_data(architecture, sound).seconds;
+  std::unique_ptr<Dataset> opened;
+  if (plan.held) {
+    plan.held->listen(seconds);
+  } else {
+    DatasetOptions how = plan.how;
+    how.samples = SampleKind::sound, how.window = sound.window, how.seconds = seconds;
+    opened = open_dataset(plan.data, how);
+  }
+  const Dataset& data = plan.held ? *plan.held : *opened;
+  const MeasuredSounds measured = measure_sounds(data, architecture, sound, pool,
+                                                 watch.reporter("measure"));
+  notes.push_back(describe(measured));
+  return measured;
+}
+
 Extractor open_extractor(const Model& model, ExtractionSettings& settings, Pool& pool) {
   const BackboneOptions wanted = backbone_for(settings.extractor, settings.backbone);
   return Extractor(open_backbone(model, wanted, pool), std::move(settings.extractor), pool);
@@ -90,15 +112,21 @@ Outcome extract(const Plan& plan, const Model& model, ExtractionSettings setting
   follow_precision(settings.backbone, followed ? &*followed : nullptr, own ? &*own : nullptr);
   const bool stated = !settings.extractor.given.empty();
   const StoreType type = settings.type;
+  Outcome out;
+  settings.backbone.stated_facts = chosen_statistics(
+      plan.statistics, settings.backbone.stated_facts, own ? &*own : nullptr,
+      [&] { return measure(plan, model, settings, pool, watch, out.notes); });
+  const double window = settings.extractor.sound.window;
   Extractor extractor = open_extractor(model, settings, pool);
+  const DatasetOptions looks = extractor.data();
   std::unique_ptr<Dataset> opened;
-  if (!plan.held)
-    opened = open_dataset(plan.data, {.kind = parse_dataset_kind(plan.kind),
-                                      .samples = sample_kind(extractor.backbone().architecture()),
-                                      .split = plan.split,
-                                      .text_column = plan.text_column,
-                                      .label_column = plan.label_column,
-                                      .id_column = plan.id_column});
+  if (plan.held) {
+    plan.held->listen(looks.seconds);
+  } else {
+    DatasetOptions how = plan.how;
+    how.samples = looks.samples, how.seconds = looks.seconds, how.window = window;
+    opened = open_dataset(plan.data, how);
+  }
   const Dataset& data = plan.held ? *plan.held : *opened;
   StoreSpec spec = extractor.spec();
   spec.type = type;
@@ -122,14 +150,14 @@ Outcome extract(const Plan& plan, const Model& model, ExtractionSettings setting
   }
   StoreWriter writer(plan.output, spec, options);
   extractor.require_stated(writer);
-  Outcome out{.samples = samples.size(),
-              .classes = data.class_names().size(),
-              .ignored = data.ignored(),
-              .pipeline = spec.pipeline,
-              .precision = spec.precision,
-              .model = spec.model_path,
-              .views = extractor.views_per_sample(),
-              .kind = to_string(data.kind())};
+  out.samples = samples.size();
+  out.classes = data.class_names().size();
+  out.ignored = data.ignored();
+  out.pipeline = spec.pipeline;
+  out.precision = spec.precision;
+  out.model = spec.model_path;
+  out.views = extractor.views_per_sample();
+  out.kind = to_string(data.kind());
   note_data(data, out.notes);
   if (plan.dry_run) {
     for (const StoreWork& w : writer.plan(samples, data.class_names()))
@@ -190,15 +218,11 @@ nb::dict to_dict(const Plan& plan, const Outcome& o) {
 nb::dict extract_of(nb::handle data, const fs::path& output, nb::handle model,
                     const nb::dict& stated, const nb::dict& how, unsigned threads,
                     nb::object progress) {
-  const auto text = [&](const char* name) { return nb::cast<std::string>(how[name]); };
   const auto flag = [&](const char* name) { return nb::cast<bool>(how[name]); };
   Plan plan{.output = output,
             .like = nb::cast<fs::path>(how["like"]),
-            .kind = text("kind"),
-            .split = text("split"),
-            .text_column = text("text_column"),
-            .label_column = text("label_column"),
-            .id_column = text("id_column"),
+            .how = dataset_options(how),
+            .statistics = nb::cast<std::string>(how["statistics"]),
             .limit = nb::cast<size_t>(how["limit"]),
             .shard = nb::cast<size_t>(how["shard"]),
             .strict = flag("strict"),
@@ -207,8 +231,8 @@ nb::dict extract_of(nb::handle data, const fs::path& output, nb::handle model,
             .overwrite = flag("overwrite"),
             .dry_run = flag("dry_run"),
             .threads = threads};
-  if (nb::isinstance<Dataset>(data))
-    plan.held = nb::cast<const Dataset*>(data);
+  if (nb::isinstance<Samples>(data))
+    plan.held = nb::cast<Samples*>(data);
   else
     plan.data = nb::cast<fs::path>(data);
   ExtractionSettings settings;
@@ -224,19 +248,10 @@ nb::dict extract_of(nb::handle data, const fs::path& output, nb::handle model,
   return to_dict(plan, out);
 }
 
-std::unique_ptr<Dataset> open_data(const fs::path& path, const std::string& kind,
-                                   const std::string& samples, const std::string& split,
-                                   const std::string& text_column,
-                                   const std::string& label_column, const std::string& id_column) {
+std::unique_ptr<Dataset> open_data(const fs::path& path, const nb::dict& how) {
+  const DatasetOptions options = dataset_options(how);
   const nb::gil_scoped_release free;
-  return open_dataset(path, {.kind = parse_dataset_kind(kind),
-                             .samples = samples == "text"    ? SampleKind::text
-                                        : samples == "sound" ? SampleKind::sound
-                                                             : SampleKind::image,
-                             .split = split,
-                             .text_column = text_column,
-                             .label_column = label_column,
-                             .id_column = id_column});
+  return open_dataset(path, options);
 }
 
 }  // namespace
@@ -244,8 +259,7 @@ std::unique_ptr<Dataset> open_data(const fs::path& path, const std::string& kind
 void add_extractions(nb::module_& m) {
   m.def("extract", extract_of, nb::arg("data"), nb::arg("output"), nb::arg("model").none(),
         nb::arg("stated"), nb::arg("how"), nb::arg("threads"), nb::arg("progress").none());
-  m.def("open_dataset", open_data, nb::arg("path"), nb::arg("kind"), nb::arg("samples"),
-        nb::arg("split"), nb::arg("text_column"), nb::arg("label_column"), nb::arg("id_column"));
+  m.def("open_dataset", open_data, nb::arg("path"), nb::arg("how"));
 }
 
 }  // namespace fungi::python

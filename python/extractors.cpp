@@ -46,18 +46,19 @@ class PythonExtractor {
     (void)pool_.release();
   }
 
-  bool fit(const Dataset& support, nb::object progress) {
+  bool fit(Dataset& support, nb::object progress) {
     Watch watch(std::move(progress));
     bool all = false;
     watch.run([&] {
       Extractor& e = here();
+      listen(support, e);
       all = e.fit(support, watch.reporter("support"), watch.stop());
       keep_state(e);
     });
     return all;
   }
 
-  nb::tuple extract(const Dataset& data, bool normalise, nb::object progress) {
+  nb::tuple extract(Dataset& data, bool normalise, nb::object progress) {
     Watch watch(std::move(progress));
     std::vector<StoreFailure> failures;
     FeatureSet set;
@@ -67,7 +68,9 @@ class PythonExtractor {
           .normalise = normalise,
           .progress = [&](size_t done, size_t failed) { watch.report("extract", done, total, failed); },
           .stop = watch.stop()};
-      set = extract_to_memory(here(), data, &failures, run);
+      Extractor& e = here();
+      listen(data, e);
+      set = extract_to_memory(e, data, &failures, run);
     });
     nb::list failed;
     for (const StoreFailure& f : failures)
@@ -105,6 +108,13 @@ class PythonExtractor {
       if (is_feature(b)) list.append(nb::make_tuple(b.name, b.width));
     return list;
   }
+  // A data set as the extractor looks at it.
+  std::unique_ptr<Dataset> open(const std::filesystem::path& path) {
+    const nb::gil_scoped_release free;
+    DatasetOptions looks = here().data();
+    looks.window = options_.sound.window;
+    return open_dataset(path, looks);
+  }
   bool ready() {
     const nb::gil_scoped_release free;
     return here().ready();
@@ -117,6 +127,9 @@ class PythonExtractor {
   unsigned threads() const { return threads_; }
 
  private:
+  static void listen(Dataset& data, const Extractor& extractor) {
+    if (auto* held = dynamic_cast<Samples*>(&data)) held->listen(extractor.data().seconds);
+  }
   Extractor& here() {
     const std::lock_guard lock(*changing_);
     if (extractor_ && pid_ == getpid()) return *extractor_;
@@ -176,10 +189,7 @@ void add_extractors(nb::module_& m) {
   nb::class_<Samples, Dataset>(m, "Samples")
       .def("__init__",
            [](Samples* self, nb::list items, nb::list ids, const std::string& kind) {
-             new (self) Samples(items, ids,
-                                kind == "text"    ? SampleKind::text
-                                : kind == "sound" ? SampleKind::sound
-                                                  : SampleKind::image);
+             new (self) Samples(items, ids, parse_samples(kind));
            },
            nb::arg("items"), nb::arg("ids"), nb::arg("kind"), nb::keep_alive<1, 2>())
       .def("set_labels", &Samples::set_labels, nb::arg("labels"), nb::arg("classes"));
@@ -189,6 +199,7 @@ void add_extractors(nb::module_& m) {
       .def("fit", &PythonExtractor::fit, nb::arg("support"), nb::arg("progress").none())
       .def("extract", &PythonExtractor::extract, nb::arg("data"), nb::arg("normalise"),
            nb::arg("progress").none())
+      .def("open", &PythonExtractor::open, nb::arg("path"))
       .def("state", &PythonExtractor::state)
       .def("restore", &PythonExtractor::restore)
       .def("blocks", &PythonExtractor::blocks)

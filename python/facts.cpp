@@ -4,6 +4,7 @@
 
 #include "fungi/base/cpu.h"
 #include "fungi/input/image.h"
+#include "fungi/input/sound.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/store/export.h"
 #include "python/bind.h"
@@ -32,6 +33,7 @@ nb::dict machine() {
   d["precision"] = to_string(precision);
   d["kernel"] = kernel::kernel_for(chosen, precision).name;
   d["image_formats"] = image_formats();
+  d["sound_formats"] = sound_formats();
   d["hdf5"] = have_hdf5();
   d["avx512_bf16"] = c.avx512_bf16;
   d["amx_refused"] = c.amx_refused;

@@ -19,4 +19,5 @@ NB_MODULE(_fungi, m) {
   add_extractions(m);
   add_works(m);
   add_facts(m);
+  add_segments(m);
 }

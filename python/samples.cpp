@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "fungi/base/random.h"
 #include "fungi/input/image.h"
+#include "fungi/input/sound.h"
 
 namespace fungi::python {
 namespace {
@@ -73,9 +76,10 @@ Samples::Item item_of(nb::handle given, SampleKind kind) {
 }  // namespace
 
 Samples::Samples(std::shared_ptr<const std::vector<Item>> items, std::vector<std::string> ids,
-                 SampleKind kind)
+                 SampleKind kind, double seconds)
     : items_(std::move(items)) {
   ids_ = std::move(ids);
+  seconds_ = seconds;
   labels_.assign(ids_.size(), -1);
   samples_ = kind;
 }
@@ -113,7 +117,7 @@ Samples Samples::as_queries(const KnowsId& known) const {
     const auto* file = std::get_if<File>(&(*items_)[i]);
     ids.push_back(file ? query_id(file->path, known) : ids_[i]);
   }
-  return Samples(items_, std::move(ids), samples());
+  return Samples(items_, std::move(ids), samples(), seconds_);
 }
 
 std::vector<uint8_t> Samples::read(size_t i) const {
@@ -131,8 +135,14 @@ Sample Samples::decode(size_t i, std::span<const uint8_t> bytes,
     check(*text, id(i));
     return *text;
   }
-  if (const auto* wave = std::get_if<Wave>(&item))
-    return Sound{{wave->samples.begin(), wave->samples.end()}, wave->rate};
+  if (const auto* wave = std::get_if<Wave>(&item)) {
+    auto heard = wave->samples;  // as much as of a file
+    if (const double most = seconds_ * wave->rate; most >= 0.5 && most < double(heard.size()))
+      heard = heard.first(std::min(size_t(std::llround(most)), heard.size()));
+    Sound sound{{heard.begin(), heard.end()}, wave->rate};
+    check(sound, id(i));
+    return sound;
+  }
   if (const auto* pixels = std::get_if<Pixels>(&item)) {
     const auto rgb = pixels_of(*pixels);
     return Image{pixels->width, pixels->height, {rgb.begin(), rgb.end()}};

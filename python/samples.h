@@ -39,6 +39,8 @@ class Samples final : public Dataset {
   // For a store: a number for each sample, -1 for none, and the names of the classes. Then ids must
   // be unique.
   void set_labels(std::vector<int> labels, std::vector<std::string> classes);
+  // Of sounds: how much of each is looked at, as DatasetOptions::seconds.
+  void listen(double seconds) { seconds_ = seconds; }
   // Files under the ids that a store knows them by, as `search` asks for them.
   Samples as_queries(const KnowsId& known) const;
 
@@ -49,7 +51,7 @@ class Samples final : public Dataset {
 
  private:
   Samples(std::shared_ptr<const std::vector<Item>> items, std::vector<std::string> ids,
-          SampleKind kind);
+          SampleKind kind, double seconds);
   std::shared_ptr<const std::vector<Item>> items_;
 };
 

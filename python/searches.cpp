@@ -28,13 +28,14 @@ class Search {
   }
 
   // Pictures and texts as the rows were made; those that cannot be used get their error.
-  void ask(const Samples& samples, ReopenOptions options) {
+  void ask(Samples& samples, ReopenOptions options) {
     const size_t first = queries_.size();
     queries_.resize(first + samples.size());
     Reopened reopened = database_->reopen(pool_, std::move(options));
     for (const std::string& note : reopened.backbone().notes())
       if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
     std::vector<StoreFailure> failures;
+    samples.listen(reopened.extractor().data().seconds);
     const Samples known = samples.as_queries(database_->knows_id());
     const Matrix<float> vectors = database_->reduction().apply(
         reopened.rows(known, database_->reduction().blocks(), &failures), pool_);
@@ -136,7 +137,7 @@ nb::dict search_of(const std::filesystem::path& target, const std::vector<Sample
   Watch watch;
   watch.run([&] {
     search.emplace(target, how, options, k, threads);
-    for (const Samples* some : samples) {
+    for (Samples* some : samples) {
       ReopenOptions reopen;
       reopen.model = model;
       if (matrix) reopen.projection_matrix = copy_of(*matrix);

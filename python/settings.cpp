@@ -109,6 +109,7 @@ void apply(const nb::dict& stated, ExtractionSettings& settings) {
   if (has("allow_truncated")) e.decode.allow_truncated = flag("allow_truncated");
   if (has("prefix")) e.text.prefix = text("prefix");
   if (has("max_tokens")) e.text.max_tokens = nb::cast<size_t>(stated["max_tokens"]);
+  if (has("window")) e.sound.window = nb::cast<double>(stated["window"]);
   if (has("tokenizer"))
     e.text.tokenizer = Tokenizer::open(nb::cast<std::filesystem::path>(stated["tokenizer"]));
   if (has("keep_factors") || e.objectives.empty())
@@ -119,6 +120,35 @@ void apply(const nb::dict& stated, ExtractionSettings& settings) {
     raise("InputError",
           "small gradients do not survive storage=\"float16\", and nothing could use the factors",
           "keep_factors", "leave one of the two out");
+}
+
+SampleKind parse_samples(const std::string& name) {
+  for (const SampleKind kind : {SampleKind::image, SampleKind::text, SampleKind::sound})
+    if (name == to_string(kind)) return kind;
+  raise("InputError", fmt::format("expected image, text or sound, found '{}'", name), "samples", "");
+}
+
+DatasetOptions dataset_options(const nb::dict& stated) {
+  DatasetOptions o;
+  const auto read = [&](const char* name, std::string& into) {
+    if (stated.contains(name)) into = from_str(stated[name]);
+  };
+  const auto seconds = [&](const char* name, double& into) {
+    if (stated.contains(name)) into = nb::cast<double>(stated[name]);
+  };
+  std::string kind, samples;
+  read("kind", kind);
+  read("samples", samples);
+  if (!kind.empty()) o.kind = parse_dataset_kind(kind);
+  if (!samples.empty()) o.samples = parse_samples(samples);
+  read("split", o.split);
+  read("text_column", o.text_column);
+  read("label_column", o.label_column);
+  read("id_column", o.id_column);
+  read("fold", o.fold);
+  seconds("window", o.window);
+  seconds("hop", o.hop);
+  return o;
 }
 
 ExtractorOptions copy_of(const ExtractorOptions& o) {
@@ -134,6 +164,7 @@ ExtractorOptions copy_of(const ExtractorOptions& o) {
   copy.keep_factors = o.keep_factors;
   copy.decode = o.decode;
   copy.text = o.text;
+  copy.sound = o.sound;
   copy.waiting_bytes = o.waiting_bytes;
   for (const NamedMatrix& m : o.given) copy.given.push_back({m.name, m.values.copy()});
   return copy;

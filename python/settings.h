@@ -12,6 +12,11 @@ namespace fungi::python {
 // Conflicts are exceptions that name the argument.
 void apply(const nb::dict& stated, ExtractionSettings& settings);
 
+// How to open a data set: kind, samples, split, text_column, label_column, id_column, fold, window
+// and hop, those of them that are stated.
+DatasetOptions dataset_options(const nb::dict& stated);
+SampleKind parse_samples(const std::string& name);  // "image", "text" or "sound"
+
 // A copy for another extractor: matrices and all.
 ExtractorOptions copy_of(const ExtractorOptions& options);
 

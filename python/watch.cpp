@@ -8,13 +8,13 @@
 
 namespace fungi::python {
 
-void Watch::report(const char* stage, size_t done, size_t total, size_t failed) {
+void Watch::report(std::string_view stage, size_t done, size_t total, size_t failed) {
   const std::lock_guard lock(mutex_);
-  news_ = {stage, done, total, failed};
+  news_ = {std::string(stage), done, total, failed};
   fresh_ = true;
 }
 
-void Watch::report_or_end(const char* stage, size_t done, size_t total) {
+void Watch::report_or_end(std::string_view stage, size_t done, size_t total) {
   if (stop_) throw Ended{};
   report(stage, done, total);
 }

@@ -21,9 +21,9 @@ class Watch {
 
   const std::atomic<bool>* stop() const { return &stop_; }
   // From any thread of the work, and cheap.
-  void report(const char* stage, size_t done, size_t total, size_t failed = 0);
+  void report(std::string_view stage, size_t done, size_t total, size_t failed = 0);
   // The same from a function whose exceptions end the work: throws once the work is to stop.
-  void report_or_end(const char* stage, size_t done, size_t total);
+  void report_or_end(std::string_view stage, size_t done, size_t total);
   std::function<void(size_t, size_t)> reporter(const char* stage) {
     return [this, stage](size_t done, size_t total) { report(stage, done, total); };
   }
@@ -37,7 +37,7 @@ class Watch {
  private:
   struct Ended {};
   struct News {
-    const char* stage = nullptr;
+    std::string stage = {};
     size_t done = 0, total = 0, failed = 0;
   };
   void tell(std::optional<nb::python_error>& failure);  // with the lock of the interpreter

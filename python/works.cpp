@@ -5,6 +5,7 @@
 #include "fungi/base/atomic_file.h"
 #include "fungi/retrieve/outside.h"
 #include "fungi/store/export.h"
+#include "python/settings.h"
 #include "python/watch.h"
 
 namespace fungi::python {
@@ -93,7 +94,7 @@ nb::list export_of(const Store& store, const fs::path& output, const std::string
 
 nb::list report_of(const Store& train, const Store& test, const fs::path& output,
                    const fs::path& train_pictures, const fs::path& test_pictures,
-                   std::optional<size_t> k, size_t queries, size_t pca, size_t memory,
+                   const nb::dict& how, std::optional<size_t> k, size_t queries, size_t pca, size_t memory,
                    unsigned threads) {
   for (const Store* store : {&train, &test}) require_outside(*store, output);
   require_labels(train);
@@ -106,12 +107,21 @@ nb::list report_of(const Store& train, const Store& test, const fs::path& output
                               .pca = pca,
                               .queries = queries,
                               .memory_limit = memory ? memory : default_memory_limit()};
+  const DatasetOptions stated = dataset_options(how);
+  const auto open_like = [&](const Store& rows, const fs::path& data) -> std::unique_ptr<Dataset> {
+    if (data.empty()) return nullptr;
+    DatasetOptions looks = stated;
+    if (const StoreSpec& spec = rows.manifest().spec; has_settings(spec)) {
+      const DatasetOptions looked =
+          data_options(read_settings(spec, rows.folder().string()).input);
+      looks.samples = looked.samples, looks.seconds = looked.seconds, looks.window = looked.window;
+    }
+    return open_dataset(data, looks);
+  };
   Watch watch;
   watch.run([&] {
     { const AtomicFile possible(out); }  // an hour later it is too late to say that it is not
-    std::unique_ptr<Dataset> of_train, of_test;
-    if (!train_pictures.empty()) of_train = open_dataset(train_pictures);
-    if (!test_pictures.empty()) of_test = open_dataset(test_pictures);
+    const auto of_train = open_like(train, train_pictures), of_test = open_like(test, test_pictures);
     Pool pool(threads_or_default(threads));
     for (const std::string& note : report_notes(train, test, of_train.get(), of_test.get()))
       notes.push_back(note);
@@ -135,7 +145,7 @@ void add_works(nb::module_& m) {
   m.def("export", export_of, nb::arg("store"), nb::arg("output"), nb::arg("format"),
         nb::arg("split"), nb::arg("layer"));
   m.def("report", report_of, nb::arg("train"), nb::arg("test"), nb::arg("output"),
-        nb::arg("train_pictures"), nb::arg("test_pictures"), nb::arg("k").none(),
+        nb::arg("train_pictures"), nb::arg("test_pictures"), nb::arg("how"), nb::arg("k").none(),
         nb::arg("queries"), nb::arg("pca"), nb::arg("memory"), nb::arg("threads"));
 }
 

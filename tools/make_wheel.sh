@@ -15,4 +15,4 @@ rm -rf "$raw"
 libraries=/usr/lib/$(uname -m)-linux-gnu
 PATH="$PWD/$build/env/bin:$PATH" LD_LIBRARY_PATH="$libraries/lapack:$libraries/blas" \
   "$build/env/bin/auditwheel" repair --strip --wheel-dir "$out" "$raw"/*.whl
-ls -l "$out"/*.whl
+for wheel in "$out"/*"${raw_tag}"*.whl; do tools/check_wheel.sh "$wheel" "$python"; done

@@ -101,4 +101,28 @@ MeasuredSounds measure_sounds(const Dataset& data, const Architecture& a,
   return out;
 }
 
+StatedFacts chosen_statistics(const std::string& choice, StatedFacts stated,
+                              const StoreManifest* continued,
+                              const std::function<MeasuredSounds()>& measure) {
+  if (choice == "model") return stated;
+  if (choice != "measure") {
+    StatedFacts known = sound_statistics(choice);
+    known.merge(stated);
+    return known;
+  }
+  if (continued && has_settings(continued->spec)) {
+    const StatedFacts own = read_settings(continued->spec, "the store").stated;
+    for (const char* fact : {"mean", "std"})
+      if (const auto at = own.find(fact); at != own.end()) stated.insert(*at);
+    if (stated.contains("mean") && stated.contains("std")) return stated;
+  }
+  stated.merge(measure().facts());
+  return stated;
+}
+
+std::string describe(const MeasuredSounds& measured) {
+  return fmt::format("mean and std of the filter banks, measured on {} sounds: {:.7g}, {:.7g}",
+                     measured.sounds, measured.mean, measured.std);
+}
+
 }  // namespace fungi

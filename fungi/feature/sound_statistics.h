@@ -13,6 +13,7 @@
 #include "fungi/backbone/architecture.h"
 #include "fungi/feature/modality.h"
 #include "fungi/input/dataset.h"
+#include "fungi/store/manifest.h"
 
 namespace fungi {
 
@@ -35,5 +36,14 @@ struct MeasuredSounds {
 MeasuredSounds measure_sounds(const Dataset& data, const Architecture& architecture,
                               const SoundOptions& options, Pool& pool,
                               const std::function<void(size_t, size_t)>& progress = {});
+
+// All facts to be stated for what `statistics` says beside those that were `stated`: "model" says
+// nothing, the name of a paper's data set stands above them; "measure", which calls `measure` unless
+// the store that is continued has its own, below.
+StatedFacts chosen_statistics(const std::string& choice, StatedFacts stated,
+                              const StoreManifest* continued,
+                              const std::function<MeasuredSounds()>& measure);
+// A note of what was measured.
+std::string describe(const MeasuredSounds& measured);
 
 }  // namespace fungi

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
+import re
 import sys
 from typing import Any
 
@@ -19,19 +18,31 @@ def command() -> str:
     for where in (os.path.join(here, "bin", "fungi"), os.path.join(here, "..", "..", "fungi")):
         if os.path.isfile(where) and os.access(where, os.X_OK):
             return os.path.normpath(where)
+    import shutil  # here: importing fungi shall be quick
+
     found = shutil.which("fungi")
     if found is None:
         raise Error("the program fungi is not there", "fungi", "install the package again")
     return found
 
 
-def run(words: list[str]) -> Any:
-    """Its JSON; its message as an exception."""
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
+_RENAMED = {"set": "facts"}
+
+PARTIAL = 3  # done, but for some, of which the JSON tells
+
+
+def run(words: list[str], arguments: bool = True) -> Any:
+    """Its JSON; its message as an exception, in which options are arguments."""
+    import subprocess
+
     done = subprocess.run([command(), *words], capture_output=True, text=True, check=False)
-    if done.returncode:
+    if done.returncode and not (done.returncode == PARTIAL and done.stdout.strip()):
         lines = done.stderr.strip().splitlines() or ["it failed"]
         said = next((line for line in lines if line.startswith("fungi: ")), lines[0])
         hint = next((line.strip().removeprefix("hint: ") for line in lines if line.strip().startswith("hint: ")), "")
+        if arguments:
+            said, hint = (_OPTION.sub(lambda o: _RENAMED.get(o[1], o[1].replace("-", "_")), text) for text in (said, hint))
         raise Error(said.removeprefix("fungi: "), f"fungi {words[0]}", hint)
     return json.loads(done.stdout)
 

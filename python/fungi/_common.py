@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Union
 
+import numpy as np
+
 from fungi._errors import FungiWarning, InputError, MissingError
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -74,6 +76,12 @@ def size(value: int | str, name: str = "memory") -> int:
     if found is None:
         raise InputError(f"expected a size such as 8GB, found {value!r}", name, "give bytes as a number, or a text with a unit")
     return int(found[1]) << 10 * " KMGT".index(found[2].upper() or " ")
+
+
+def seconds(value: float, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < float("inf"):
+        raise InputError(f"expected seconds from 0 on, found {value!r}", name, "")
+    return float(value)
 
 
 def choice(value: str, name: str, choices: tuple[str, ...]) -> str:

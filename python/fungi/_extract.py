@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from fungi import _fungi, _inputs, _models
-from fungi._common import PathLike, Progress, choice, count, path, progress_function, threads as threads_of, warn
+from fungi._common import PathLike, Progress, choice, count, path, progress_function, seconds, threads as threads_of, warn
 from fungi._errors import InputError
 from fungi._extractor import Failure, stated_settings
 from fungi._results import Extraction, ExtractionPlan, Projection, made
 from fungi._store import Store, native
 
 KINDS = ("auto", "classes", "flat", "list", "tar", "cifar", "idx")
+STATISTICS = ("model", "measure", "esc50", "speechcommands")
 PROJECTIONS = ("sign", "sign_reference", "gaussian", "sparse", "factored", "matrix", "none")
 
 
@@ -44,9 +45,10 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
             preset: str | None = None, layer: str | None = None, precision: str | None = None,
             facts: Mapping[str, Any] | None = None, projection: str | None = None, projection_dim: int | None = None,
             weight: float | None = None, given: Any = None, seed: int | None = None, like: PathLike | Store | None = None, kind: str = "auto", split: str = "",
-            text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
+            fold: str | int = "", text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
             limit: int = 0, keep_factors: bool | None = None, exif: bool | None = None, allow_truncated: bool | None = None,
-            prefix: str | None = None, max_tokens: int | None = None, tokenizer: PathLike | None = None, strict: bool = False,
+            prefix: str | None = None, max_tokens: int | None = None, tokenizer: PathLike | None = None,
+            window: float | None = None, hop: float = 0, statistics: str = "model", strict: bool = False,
             retry_failed: bool = False, prune: bool = False, overwrite: bool = False, dry_run: bool = False, threads: int = 0,
             ids: Sequence[str] | None = None, labels: Sequence[Any] | None = None, samples: str = "image",
             progress: Progress = None) -> Any:
@@ -55,6 +57,9 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     data: a folder of classes, a flat folder, a list (.csv .tsv .jsonl), tar shards, CIFAR or IDX files; or samples in memory
     (as for `Extractor`) with `ids` and `labels`, where `samples` says of which kind they are.
     model: a checkpoint file or folder, a dict of named arrays, or a torch module; not needed with `like`.
+    samples: "image", "text" or "sound". window, hop: of files of sounds, each of which is several samples then.
+    statistics: of sounds for AST: mean and std of the "model", "measure"d on the data, or of "esc50" or "speechcommands".
+    fold: of a list, rows whose column fold is this; "!1": all but 1.
     like: another store, whose heads, negatives, classes, model and settings are used for all that is left out.
     facts: what the file does not tell (`--set`): {"heads": 6}.
 
@@ -75,16 +80,21 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     stated = stated_settings(objectives=objectives, preset=preset, layer=layer, precision=precision, facts=facts,
                              projection=projection, projection_dim=projection_dim, weight=weight, given=given, seed=seed, storage=storage,
                              keep_factors=keep_factors, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
-                             max_tokens=max_tokens, tokenizer=tokenizer)
+                             max_tokens=max_tokens, tokenizer=tokenizer, window=window)
+    choice(statistics, "statistics", STATISTICS)
     what, found, _ = (None, {}, None) if model is None else _models.resolve(model)
     if found:
         stated["facts"] = {**found, **stated.get("facts", {})}
     if not isinstance(data, (str, os.PathLike)):
+        if hop or window:
+            raise InputError("files of sounds are cut into windows; sounds in memory are samples as they are", "window",
+                             "cut them, and give each part")
         data = _held(data, samples, ids, labels)
     elif ids is not None or labels is not None:
         raise InputError("a data set on disk has ids and labels of its own", "labels", "leave them out")
     how = {"like": like.path if isinstance(like, Store) else path(like, "like"), "kind": kind, "split": split,
-           "text_column": text_column, "label_column": label_column, "id_column": id_column, "limit": count(limit, "limit"),
+           "fold": str(fold), "text_column": text_column, "label_column": label_column, "id_column": id_column,
+           "hop": seconds(hop, "hop"), "statistics": statistics, "limit": count(limit, "limit"),
            "shard": count(shard, "shard"), "strict": strict, "retry_failed": retry_failed, "prune": prune,
            "overwrite": overwrite, "dry_run": dry_run}
     with progress_function(progress) as show:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fungi import _fungi, _inputs, _models
-from fungi._common import PathLike, Progress, choice, count, path, progress_function, threads as threads_of, warn
+from fungi._common import PathLike, Progress, choice, count, path, progress_function, seconds, threads as threads_of, warn
 from fungi._errors import Error, InputError, NotFittedError, SampleError
 
 OBJECTIVES = ("kl", "dino", "simclr")
@@ -83,6 +83,8 @@ def stated_settings(**settings: Any) -> dict[str, Any]:
     weight = settings.get("weight")
     if weight is not None and not (isinstance(weight, (int, float)) and 0 < weight < float("inf")):
         raise InputError(f"expected a positive number, found {weight!r}", "weight", "")
+    if settings.get("window") is not None:
+        settings["window"] = seconds(settings["window"], "window")
     if settings.get("precision") is not None:
         choice(settings["precision"], "precision", ("auto", "f32", "bf16"))
     return {key: value for key, value in settings.items() if value is not None}
@@ -97,7 +99,7 @@ class Extractor:
     Samples are paths, bytes, PIL pictures, uint8 arrays [h, w, 3], tensors [3, h, w], texts, sounds (array, rate), or a
     column of a `datasets` data set. A sample's features depend on the settings, its id and its content alone, never on the
     other samples; dino draws its crops by the id, which is a file's name, a text, or a sum of the pixels, unless `ids` says
-    otherwise.
+    otherwise. Of a sound `window` seconds are looked at, or as many as the model does.
 
     Threads may share an extractor; their calls wait for each other. It may be used in forked processes, and pickles by its
     settings, its model's path and what fit() found.
@@ -116,14 +118,14 @@ class Extractor:
                  projection: str | None = None, projection_dim: int | None = None, weight: float | None = None, given: Any = None,
                  seed: int | None = None,
                  exif: bool | None = None, allow_truncated: bool | None = None, prefix: str | None = None,
-                 max_tokens: int | None = None, tokenizer: PathLike | None = None, like: PathLike | None = None,
-                 threads: int = 0) -> None:
+                 max_tokens: int | None = None, tokenizer: PathLike | None = None, window: float | None = None,
+                 like: PathLike | None = None, threads: int = 0) -> None:
         if model is None and like is None:
             raise InputError("expected a model, found none", "model", "give a checkpoint, or like= a store")
         self._settings = stated_settings(
             objectives=objectives, preset=preset, layer=layer, precision=precision, facts=facts, projection=projection,
             projection_dim=projection_dim, weight=weight, given=given, seed=seed, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
-            max_tokens=max_tokens, tokenizer=tokenizer)
+            max_tokens=max_tokens, tokenizer=tokenizer, window=window)
         self._like = path(like, "like")
         self._threads = threads
         native, found, where = (None, {}, None) if model is None else _models.resolve(model)
@@ -222,7 +224,7 @@ class Extractor:
     def _dataset(self, X: Any) -> Any:
         """Of a path: the data set that lies there."""
         if isinstance(X, (str, os.PathLike)):
-            return _fungi.open_dataset(os.fspath(X), "auto", self.kind, "", "", "", "")
+            return self._native.open(os.fspath(X))
         return X if isinstance(X, _fungi.Dataset) else None
 
     def _samples(self, items: list[Any], ids: Sequence[str] | None) -> Any:

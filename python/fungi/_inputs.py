@@ -71,6 +71,8 @@ def _wave(value: Any, place: str) -> Item | None:
     array = _from_torch(value[0]) if _is_torch(value[0]) else np.asarray(value[0])
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.floating):
         raise InputError(f"expected a sound of one channel as floats, found {array.dtype} of shape {array.shape}", place, "")
+    if len(array) == 0 or not 0 < float(value[1]) < float("inf"):
+        raise InputError(f"expected samples at some rate, found {len(array)} at {value[1]}", place, "leave empty sounds out")
     if not np.isfinite(array).all():
         raise InputError("the sound holds NaN or infinity", place, "mend it, or leave it out")
     return (np.ascontiguousarray(array, np.float32), float(value[1]))
@@ -86,13 +88,13 @@ def item(value: Any, kind: str, place: str) -> Item:
         return os.fspath(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    if kind == "sound":
-        wave = _wave(value, place)
-        if wave is not None:
-            return wave
-        raise InputTypeError(f"the model hears sounds; expected a path, bytes or (array, rate), found {type(value).__name__}", place, "")
+    wave = _wave(value, place) if kind == "sound" else None
+    if wave is not None:
+        return wave
     if isinstance(value, Mapping) and ("bytes" in value or "path" in value):  # datasets.Image(decode=False)
         return item(value["bytes"] if value.get("bytes") is not None else value["path"], kind, place)
+    if kind == "sound":
+        raise InputTypeError(f"the model hears sounds; expected a path, bytes or (array, rate), found {type(value).__name__}", place, "")
     if _is_pil(value):
         return pixels(np.asarray(value.convert("RGB")), place)
     if _is_torch(value):
@@ -143,7 +145,7 @@ def chunks(samples: Any, kind: str) -> Iterator[list[Item]]:
     held = 0
     for one in _each(samples, kind):
         chunk.append(one)
-        held += getattr(one, "nbytes", 0)
+        held += getattr(one[0] if isinstance(one, tuple) else one, "nbytes", 0)
         if len(chunk) == MOST_SAMPLES or held >= MOST_BYTES:
             yield chunk
             chunk, held = [], 0

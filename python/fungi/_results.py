@@ -218,6 +218,48 @@ class IndexResult:
 
 
 @dataclass
+class SegmentationScore:
+    """Of one kind of features: "embedding", or "fungi" with gradients beside it."""
+
+    features: str
+    columns: int
+    miou: float
+    miou_present: float
+    miou_hungarian: float
+    pixel_accuracy: float
+    recall: float
+    exact_search: bool
+    classes: dict[str, dict[str, float]]  # iou and pixels of each
+    confusion: NDArray[np.uint64] = field(repr=False)  # pixels [true class, predicted class]
+
+
+@dataclass
+class Segmentation:
+    """What segment() found on pictures with masks."""
+
+    results: list[SegmentationScore]
+    test_pictures: int
+    rows: int
+    settings: dict[str, Any] = field(repr=False)
+    failed_train: list[Failure]
+    failed_test: list[Failure]
+    notes: list[str]
+    ids: list[str] = field(repr=False)  # of the pictures that were measured
+    picture_miou: NDArray[np.float64] = field(repr=False)  # [pictures, kinds of features]
+
+
+@dataclass
+class SegmentedPicture:
+    """A picture segmented by a memory. `mask` is the file; where `failed` says why, there is none."""
+
+    picture: Any
+    mask: str | None
+    shares: dict[str, float]  # of the pixels
+    failed: str | None = None
+    values: NDArray[np.uint8] | None = field(default=None, repr=False)  # the class of each pixel
+
+
+@dataclass
 class Neighbour:
     id: str
     row: int
@@ -232,7 +274,7 @@ class Answer:
     """The neighbours of one query, the nearest first; or why there are none."""
 
     query: Any
-    kind: str  # "image", "text" or "row"
+    kind: str  # "image", "audio", "text" or "row"
     neighbours: list[Neighbour]
     error: str | None = None
 

@@ -174,17 +174,18 @@ def index(store: Store | PathLike, output: PathLike, *, kind: str = "hnsw", feat
 def _texts(data: PathLike | None, **columns: str) -> dict[str, str]:
     if data is None:
         return {}
-    opened = _fungi.open_dataset(path(data, "data"), "auto", "text", "", columns["text"], columns["label"], columns["id"])
+    opened = _fungi.open_dataset(path(data, "data"), {"samples": "text", **columns})
     return {id: opened.read(number).decode() for number, id in enumerate(opened.ids())}
 
 
-def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), texts: Iterable[str] = (), rows: Sequence[str] = (),
+def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), audio: Iterable[Any] = (), texts: Iterable[str] = (), rows: Sequence[str] = (),
            k: int = 8, data: PathLike | None = None, text_column: str = "", label_column: str = "", id_column: str = "",
            model: PathLike | None = None, given: Any = None, features: str | None = None, metric: str | None = None,
            effort: int = 0, probes: int = 0, threads: int = 0) -> SearchResult:
-    """The rows nearest to pictures or texts, which are extracted as the rows were, or to rows by their id.
+    """The rows nearest to pictures, sounds or texts, which are extracted as the rows were, or to rows by their id.
 
     target: a store, every row of which is compared, or an index of one. images: paths, bytes, PIL pictures, arrays.
+    audio: paths, bytes, (array, rate).
     data: the texts that were extracted, to show them.
 
     >>> import fungi
@@ -192,29 +193,28 @@ def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), text
     >>> len(answer.neighbours), answer.neighbours[0].value > 0
     (2, True)
     """
-    images, texts, rows = list(images), list(texts), list(rows)
-    if not (images or texts or rows):
-        raise InputError("images, texts or rows are required", "search", "give what to search for")
-    if not (images or texts) and (model is not None or given is not None):
-        raise InputError("model and given are about images or texts, and neither is there", "model", "leave them out")
+    asked_for = {"image": list(images), "sound": list(audio), "text": list(texts)}
+    rows = list(rows)
+    if not (any(asked_for.values()) or rows):
+        raise InputError("images, audio, texts or rows are required", "search", "give what to search for")
+    if not any(asked_for.values()) and (model is not None or given is not None):
+        raise InputError("model and given are about images, audio or texts, and none is there", "model", "leave them out")
     if metric is not None:
         choice(metric, "metric", METRICS)
     where = target.path if isinstance(target, Index) else folder(target)
     if where is None:
         raise InputError("the index is in memory alone", "target", "save() it, or use its search()")
     arrays = _models.arrays(given)
-    asked: list[Any] = []
-    if images:
-        asked.append(_fungi.Samples([one for chunk in _inputs.chunks(images, "image") for one in chunk], [], "image"))
-    if texts:
-        asked.append(_fungi.Samples([one for chunk in _inputs.chunks(texts, "text") for one in chunk], [], "text"))
-    shown = _texts(data, text=text_column, label=label_column, id=id_column)
+    asked = [_fungi.Samples([one for chunk in _inputs.chunks(these, kind) for one in chunk], [], kind)
+             for kind, these in asked_for.items() if these]
+    shown = _texts(data, text_column=text_column, label_column=label_column, id_column=id_column)
     out = _fungi.search(where, asked, rows, count(k, "k", 1), path(model, "model"), None if arrays is None else arrays["projection"],
                         features or "", metric or "", _fungi.SearchOptions(effort, probes), threads_of(threads))
     warn(out["notes"])
     answers = []
-    kinds = ["image"] * len(images) + ["text"] * len(texts) + ["row"] * len(rows)
-    for query, kind, one in zip([*images, *texts, *rows], kinds, out["queries"]):
+    named = {"image": asked_for["image"], "audio": asked_for["sound"], "text": asked_for["text"], "row": rows}
+    queries = [(query, kind) for kind, of_kind in named.items() for query in of_kind]
+    for (query, kind), one in zip(queries, out["queries"]):
         found = [Neighbour(id, row, value, label, name, shown.get(id, "") if data is not None else None)
                  for id, row, value, label, name in one.get("neighbours", [])]
         answers.append(Answer(query, kind, found, one.get("error")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs export, report, inspect, models, info, bench and reproduce."""
+"""The verbs export, report, inspect, models, info, bench, prompts and reproduce."""
 from __future__ import annotations
 
 import os
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fungi import _command, _fungi, _models
-from fungi._common import PathLike, choice, count, path, size, threads as threads_of, warn
+from fungi._common import PathLike, choice, count, path, seconds, size, threads as threads_of, warn
 from fungi._errors import Error, InputError
 from fungi._extractor import objective_words
 from fungi._results import Inspection, TensorInfo
 from fungi._search import Index
-from fungi._store import Store, native
+from fungi._store import Store, folder as folder_of, native
 
 
 def export(store: Store | PathLike, output: PathLike, *, format: str = "npz", split: str | None = None,
@@ -38,19 +38,26 @@ def export(store: Store | PathLike, output: PathLike, *, format: str = "npz", sp
 
 
 def report(train: Store | PathLike, test: Store | PathLike, output: PathLike = "report.html", *,
-           train_pictures: PathLike | None = None, test_pictures: PathLike | None = None, queries: int = 12,
+           train_pictures: PathLike | None = None, test_pictures: PathLike | None = None, hop: float = 0, text_column: str = "",
+           label_column: str = "", id_column: str = "", queries: int = 12,
            k: int | None = None, pca: int = 512, memory: int | str = 0, threads: int = 0) -> str:
     """One self-contained HTML page: what the gradients add to the embedding. Gives its path.
+
+    train_pictures, test_pictures: the data sets, of pictures, texts or sounds, to show neighbours. hop: of sounds, as they
+    were extracted.
 
     >>> import fungi, os
     >>> page = fungi.report(train, test, folder + "/report.html")
     >>> os.path.getsize(page) > 10000
     True
     """
+    if hop and train_pictures is None:
+        raise InputError("is about the data sets, of which there are none", "hop", "give train_pictures and test_pictures")
     if (train_pictures is None) != (test_pictures is None):
         raise InputError("neighbours are shown with the pictures of both", "train_pictures", "give both data sets, or none")
     out = path(output, "output")
     warn(_fungi.report(native(train), native(test), out, path(train_pictures, "train_pictures"), path(test_pictures, "test_pictures"),
+                       {"hop": seconds(hop, "hop"), "text_column": text_column, "label_column": label_column, "id_column": id_column},
                        None if k is None else count(k, "k", 1), count(queries, "queries"), count(pca, "pca"), size(memory),
                        threads_of(threads)))
     return out
@@ -129,8 +136,34 @@ def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, sec
     return dict(_command.run(words))
 
 
+def prompts(train: Store | PathLike, test: Store | PathLike, output: PathLike | None = None, *, train_data: PathLike | None = None,
+            test_data: PathLike | None = None, text_column: str | None = None, label_column: str | None = None,
+            id_column: str | None = None, k: int | None = None, features: str | None = None, metric: str | None = None,
+            pca: int | None = None, memory: int | str | None = None, nearest: str | None = None, random: bool = False,
+            seed: int | None = None, template: PathLike | None = None, model: str | None = None, endpoint: str | None = None,
+            replies: PathLike | None = None, parallel: int | None = None, tries: int | None = None, timeout: float | None = None,
+            key_variable: str | None = None, key_over_http: bool = False, label_names: PathLike | None = None,
+            limit: int | None = None, score: PathLike | None = None, baseline: PathLike | None = None, threads: int = 0) -> Any:
+    """Requests to a language model, with the nearest training texts as examples, in the file `output`; with `endpoint` they
+    are asked there; with `score` replies are counted. What is left out has the command line's defaults; its --json is
+    returned. It runs in a process of its own.
+    """
+    words = ["prompts", folder_of(train), folder_of(test), "--json", "-j", str(threads_of(threads))]
+    stated = {"output": output, "train_data": train_data, "test_data": test_data, "text_column": text_column,
+              "label_column": label_column, "id_column": id_column, "k": k, "features": features, "metric": metric, "pca": pca,
+              "memory": memory, "nearest": nearest, "seed": seed, "template": template, "model": model, "endpoint": endpoint,
+              "replies": replies, "parallel": parallel, "tries": tries, "timeout": timeout, "key_variable": key_variable,
+              "label_names": label_names, "limit": limit, "score": score, "baseline": baseline}
+    for name, value in stated.items():
+        if value is not None:
+            words.append(f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}")
+            words.append(os.fspath(value) if isinstance(value, os.PathLike) else str(value))
+    words += ["--random"] * random + ["--key-over-http"] * key_over_http
+    return _command.run(words)
+
+
 def reproduce(*arguments: str) -> Any:
     """The paper's tables beside ours. Takes the words of `fungi reproduce` and gives its --json; it runs in a process of its
     own.
     """
-    return _command.run(["reproduce", *map(str, arguments), "--json"])
+    return _command.run(["reproduce", *map(str, arguments), "--json"], arguments=False)

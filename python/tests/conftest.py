@@ -56,7 +56,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 @pytest.fixture(scope="session")
 def arrays(data: Data) -> np.ndarray:
     """The pixels of the first pictures."""
-    opened = fungi._fungi.open_dataset(str(data.train_pictures), "auto", "image", "", "", "", "")
+    opened = fungi._fungi.open_dataset(str(data.train_pictures), {})
     return np.stack([opened.image(i) for i in range(12)])
 
 
