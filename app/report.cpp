@@ -15,17 +15,6 @@
 
 namespace fungi::app {
 
-namespace {
-
-// What the rows of a store were; of stores of other programs, which do not say, pictures.
-SampleKind kind_of_rows(const Store& store) {
-  const StoreSpec& spec = store.manifest().spec;
-  return has_settings(spec) ? sample_kind(read_settings(spec, store.folder().string()).input)
-                            : SampleKind::image;
-}
-
-}  // namespace
-
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string train, test, out = "report.html", train_pictures, test_pictures;
