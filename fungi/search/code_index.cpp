@@ -67,14 +67,16 @@ Matrix<float> directions_of(View<const float> centres) {
   return out;
 }
 
-// The codes of one list, panel by panel.
-struct ListCodes {
+// The codes of some lists that follow each other, panel by panel.
+struct Codes {
+  Codes(size_t places, size_t width)
+      : codes(places * width), scales(places), offsets(places), numbers(places, -1) {}
   std::vector<int8_t> codes;
   std::vector<float> scales;
   std::vector<int32_t> offsets, numbers;
 };
 
-void encode_row(View<const float> rows, uint32_t row, size_t place, size_t width, ListCodes& out) {
+void encode_row(View<const float> rows, uint32_t row, size_t place, size_t width, Codes& out) {
   std::vector<float> v(width, 0);
   std::vector<int8_t> codes(width);
   std::copy_n(rows.row(row), rows.cols, v.data());
@@ -84,6 +86,31 @@ void encode_row(View<const float> rows, uint32_t row, size_t place, size_t width
   out.scales[place] = float(terms.scale);
   out.offsets[place] = kCodeOffset * terms.sum;
   out.numbers[place] = int32_t(row);
+}
+
+// Rows are read in their order, never list by list: of more rows than fit into memory, a list's
+// lie one page each all over the disk.
+Codes encode_lists(View<const float> rows, std::span<const uint32_t> list_of, size_t begin,
+                   size_t end, std::span<const size_t> places, size_t width, Pool& pool) {
+  std::vector<size_t> next{0};
+  for (size_t list = begin; list < end; ++list) next.push_back(next.back() + places[list]);
+  Codes out(next.back(), width);
+  struct Task {
+    uint32_t row;
+    size_t place;
+  };
+  std::vector<Task> tasks;
+  for (size_t first = 0; first < rows.rows; first += kAssigned) {
+    tasks.clear();
+    for (size_t row = first; row < std::min(first + kAssigned, rows.rows); ++row)
+      if (list_of[row] >= begin && list_of[row] < end)
+        tasks.push_back({uint32_t(row), next[list_of[row] - begin]++});
+    pool.parallel_for(tasks.size(), 64, [&](size_t from, size_t to, unsigned) {
+      for (size_t t = from; t < to; ++t)
+        encode_row(rows, tasks[t].row, tasks[t].place, width, out);
+    });
+  }
+  return out;
 }
 
 struct Candidate {
@@ -163,36 +190,36 @@ void CodeIndex::build(View<const float> rows, const Path& folder, const CodeInde
   std::filesystem::remove(folder / kDescription);
   const Matrix<float> centres = find_centres(rows, options, pool);
   const size_t lists = centres.rows(), width = code_width(rows.cols);
-  std::vector<std::vector<uint32_t>> members(lists);
+  std::vector<uint32_t> list_of;
+  std::vector<int64_t> starts(lists + 1, 0);
   for (size_t first = 0; first < rows.rows; first += kAssigned) {
     if (options.progress) options.progress(first, rows.rows);
     const View<const float> some = rows.slice(first, std::min(kAssigned, rows.rows - first));
     require_finite(some, "rows", pool);
-    const std::vector<uint32_t> nearest = assign_to_centres(some, centres, pool);
-    for (size_t i = 0; i < nearest.size(); ++i) members[nearest[i]].push_back(uint32_t(first + i));
+    for (uint32_t list : assign_to_centres(some, centres, pool)) {
+      list_of.push_back(list);
+      ++starts[list + 1];
+    }
   }
   if (options.progress) options.progress(rows.rows, rows.rows);
-  std::vector<int64_t> starts{0};
-  for (const auto& list : members) starts.push_back(starts.back() + int64_t(list.size()));
+  std::vector<size_t> places;
+  for (size_t list = 0; list < lists; ++list)
+    places.push_back(panels_of(size_t(starts[list + 1])) * kPanelRows);
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
   write_npy(folder / "centres.npy", npy_array(directions_of(centres)));
   write_npy(folder / "starts.npy", npy_array(starts));
   GrowingNpy codes(folder / "codes.npy", "|u1", kPanelRows * width, kPanelRows * width);
   GrowingNpy scales(folder / "scales.npy", "<f4", 4, 0),
       offsets(folder / "offsets.npy", "<i4", 4, 0), numbers(folder / "numbers.npy", "<i4", 4, 0);
-  size_t done = 0;
-  for (const auto& list : members) {
-    const size_t places = panels_of(list.size()) * kPanelRows;
-    ListCodes out{std::vector<int8_t>(places * width, 0), std::vector<float>(places, 0),
-                  std::vector<int32_t>(places, 0), std::vector<int32_t>(places, -1)};
-    pool.parallel_for(list.size(), 64, [&](size_t begin, size_t end, unsigned) {
-      for (size_t i = begin; i < end; ++i) encode_row(rows, list[i], i, width, out);
-    });
+  for (size_t begin = 0, end = 0; begin < lists; begin = end) {
+    size_t held = places[end++];
+    while (end < lists && (held + places[end]) * width <= options.held_bytes) held += places[end++];
+    const Codes out = encode_lists(rows, list_of, begin, end, places, width, pool);
     codes.append(std::span<const int8_t>(out.codes));
     scales.append(std::span<const float>(out.scales));
     offsets.append(std::span<const int32_t>(out.offsets));
     numbers.append(std::span<const int32_t>(out.numbers));
-    done += list.size();
-    if (options.progress) options.progress(done, rows.rows);
+    if (options.progress) options.progress(size_t(starts[end]), rows.rows);
   }
   for (GrowingNpy* file : {&codes, &scales, &offsets, &numbers}) file->finish();
   const nlohmann::ordered_json description{

@@ -21,6 +21,8 @@ namespace fungi {
 struct CodeIndexOptions {
   size_t lists = 512;  // fewer where there are fewer rows
   uint64_t seed = 1234;
+  // Of codes, while they are built: the rows are read once more for each. Changes no byte.
+  size_t held_bytes = size_t(2) << 30;
   // Calls progress(done, total) from the caller's thread now and then; what it throws ends the
   // work.
   std::function<void(size_t, size_t)> progress = {};
