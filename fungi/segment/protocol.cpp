@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
 #include "fungi/segment/scores_file.h"
@@ -141,7 +143,12 @@ SegmentationResult test_segmentation(const Segmenter& segmenter, const MaskDatas
          "test masks", "call use_classes() with the training pictures");
   fs::create_directories(folder);
   ScoresFile file(folder / "scores.jsonl", settings_of(segmenter, test, options),
-                  segmenter.kinds().size(), segmenter.classes());
+                  segmenter.kinds().size(), segmenter.classes(), [&](const PictureLine& line) {
+                    return line.failure || !options.write_masks ||
+                           std::ranges::all_of(segmenter.kinds(), [&](const std::string& kind) {
+                             return fs::exists(prediction_file(folder, kind, line.id));
+                           });
+                  });
   SegmentationResult out;
   out.kinds = segmenter.kinds();
   for (size_t kind = 0; kind < out.kinds.size(); ++kind)

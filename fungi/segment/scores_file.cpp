@@ -54,7 +54,7 @@ std::optional<PictureLine> parse_line(std::string_view text, size_t kinds, size_
 }  // namespace
 
 ScoresFile::ScoresFile(const std::filesystem::path& file, const std::string& settings, size_t kinds,
-                       size_t classes)
+                       size_t classes, const std::function<bool(const PictureLine&)>& is_whole)
     : path_(file.string()),
       file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   const auto give_up = [&] {
@@ -74,7 +74,7 @@ ScoresFile::ScoresFile(const std::filesystem::path& file, const std::string& set
         const size_t end = text.find('\n', kept);
         if (end == std::string_view::npos) break;
         auto line = parse_line(text.substr(kept, end - kept), kinds, classes);
-        if (!line) break;
+        if (!line || !is_whole(*line)) break;
         lines_.push_back(std::move(*line));
         kept = end + 1;
       }

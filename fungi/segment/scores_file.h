@@ -5,6 +5,7 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +24,10 @@ struct PictureLine {
 
 class ScoresFile {
  public:
-  // Reads the lines of an earlier run of the same settings (JSON); those of another, and a last
-  // line that was cut, go away.
+  // Reads the lines of an earlier run of the same settings (JSON); those of another go away, and so
+  // does all after a line that was cut or whose predictions are gone.
   ScoresFile(const std::filesystem::path& file, const std::string& settings, size_t kinds,
-             size_t classes);
+             size_t classes, const std::function<bool(const PictureLine&)>& is_whole);
   std::vector<PictureLine> take_lines() { return std::move(lines_); }
   void add(const PictureLine& line);
 

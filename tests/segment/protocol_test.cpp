@@ -190,6 +190,27 @@ TEST(SegmentProtocol, ScoresOfOtherSettingsAndCutLinesAreMadeAgain) {
   EXPECT_NE(test::read_file(root / "scores.jsonl"), whole);
 }
 
+TEST(SegmentProtocol, PredictionsThatWereRemovedAreMadeAgain) {
+  const TemporaryFolder root;
+  const Segmenter segmenter = build(root / "bank");
+  const auto test = open_pairs("test");
+  const auto run = [&](const SegmentationTest& o) {
+    test_segmentation(segmenter, *test, root.path(), o, pool());
+  };
+  run({});
+  const auto whole = test::contents(root.path());
+  std::filesystem::remove(prediction_file(root.path(), "fungi", test->id(1)));
+  run({});
+  EXPECT_TRUE(test::contents(root.path()) == whole);
+  std::filesystem::remove_all(root / "predictions");
+  run({});
+  EXPECT_TRUE(test::contents(root.path()) == whole);
+  run({.write_masks = false});
+  std::filesystem::remove_all(root / "predictions");
+  run({.write_masks = false});
+  EXPECT_FALSE(std::filesystem::exists(root / "predictions"));
+}
+
 TEST(SegmentProtocol, BrokenPicturesAreRecorded) {
   const TemporaryFolder root;
   for (const char* split : {"train", "test"})
