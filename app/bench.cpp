@@ -191,7 +191,10 @@ int run(const Arguments& args) {
   }
   const std::string what =
       features ? fmt::format("features embedding+{}, {} views", fmt::join(objectives, "+"), m.views)
-      : backward ? "embedding and gradient of " + backbone.layer()->name()
+      : backward ? fmt::format("embedding and gradient of {}{}", backbone.layer()->name(),
+                               backbone.layers().size() > 1
+                                   ? fmt::format(" and {} other layers", backbone.layers().size() - 1)
+                                   : "")
                  : "embedding alone";
   fmt::print("{} ({}), {} threads, batches of {}, {}\n", shown(args.model.model),
              backbone.kernel().name, pool.threads(), batch, what);
@@ -217,6 +220,7 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
           "deit_SIZE_patchN_PIXELS (tiny, small, base, large, huge), dino_vitXN (t, s, b, l, g), "
           "dinov2_vitX14 (s, b, l), e.g. vit_base_patch16_224, dino_vits8, dinov2_vitl14")
       ->required();
+  args->model.add_layers(*self);
   self->footer(objective_parameters());
   self->add_option("--objectives", args->objectives,
                    "none: the embedding alone; kl: with the backward to the layer; others, as for "
@@ -231,8 +235,9 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
       ->check(CLI::Range(0, 4096));
   self->add_flag("--json", args->json, "Print JSON");
   self->parse_complete_callback([args, self] {
-    if (objective_list(args->objectives).empty() && self->get_option("--layer")->count() > 0)
-      throw CLI::ValidationError("--layer", "the embedding alone has no gradient: leave it out");
+    for (const char* option : {"--layer", "--layers"})
+      if (objective_list(args->objectives).empty() && self->get_option(option)->count() > 0)
+        throw CLI::ValidationError(option, "the embedding alone has no gradient: leave it out");
     if (args->batch > 0 && whole_features(objective_list(args->objectives)))
       throw CLI::ValidationError("--batch",
                                  "whole features choose their own batches: leave --batch out, or "

@@ -49,6 +49,21 @@ CLI::Validator layer_name() {
   return CLI::Validator(check, "");
 }
 
+// A name of a layer with stars: of some model.
+CLI::Validator layer_pattern() {
+  const auto check = [](const std::string& text) -> std::string {
+    if (std::string name = text; text.find('*') == std::string::npos) return layer_name()(name);
+    try {
+      constexpr size_t kSomeBlocks = 1000;  // more than any model has
+      parse_layers({text}, kSomeBlocks);
+      return "";
+    } catch (const Error& e) {
+      return fmt::format("{}: {}", e.message(), e.hint());
+    }
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator stated_key() {
   const auto check = [](const std::string& text) -> std::string {
     try {
@@ -202,9 +217,19 @@ CLI::Option* ModelOptions::add_to(CLI::App& verb, const char* description) {
   return option;
 }
 
+void ModelOptions::add_layers(CLI::App& verb) {
+  verb.add_option("--layers", layers,
+                  "Several layers at once, each with blocks of its own: 'blocks.*.mlp.fc2' is that "
+                  "of every block")
+      ->type_name("PATTERN")
+      ->excludes(verb.get_option("--layer"))
+      ->check(layer_pattern());
+}
+
 BackboneOptions ModelOptions::backbone() const {
   BackboneOptions o;
   o.layer = layer;
+  o.layers = layers;
   o.precision = stated_precision();
   o.stated_facts = facts.read();
   return o;

@@ -56,13 +56,15 @@ struct FactsOption {
   StatedFacts read() const;  // Error where one is stated twice
 };
 
-// -m, --layer, --precision, --set, -j: how to open a backbone.
+// -m, --layer, --layers, --precision, --set, -j: how to open a backbone.
 struct ModelOptions {
   std::string model, layer = "blocks.-1.attn.proj", precision = "auto";
+  std::vector<std::string> layers;  // instead of `layer`
   FactsOption facts;
   ThreadsOption threads;
 
   CLI::Option* add_to(CLI::App& verb, const char* description);  // both of -m
+  void add_layers(CLI::App& verb);  // after add_to()
   BackboneOptions backbone() const;
   std::optional<Precision> stated_precision() const;  // none: auto
 };

@@ -11,6 +11,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->required();
   CLI::Option* model_option = model.add_to(
       verb, "Checkpoint file or folder (safetensors, .pth, .bin, .npz); not needed with --like");
+  model.add_layers(verb);
   model_option->required();
   verb.add_option("-o,--output", store, "The store: a folder, made if needed")
       ->required()
@@ -98,7 +99,9 @@ void ExtractArguments::settle(const CLI::App& verb) {
   if (stated("--model")) settings.model = model.model;
   if (follows) require_followed_model(like, settings.model);
   for (const auto& [key, value] : model.facts.read()) settings.backbone.stated_facts[key] = value;
-  if (stated("--layer")) settings.backbone.layer = model.layer;
+  if (stated("--layer") && !given_here("--layers"))
+    settings.backbone.layer = model.layer, settings.backbone.layers.clear();
+  if (given_here("--layers")) settings.backbone.layers = model.layers;
   settings.backbone.precision = model.stated_precision();
   if (stated("--objectives")) e.objectives = objective_list(objectives);
   if (stated("--preset")) e.preset = parse_preset(preset);
@@ -118,7 +121,8 @@ void ExtractArguments::settle(const CLI::App& verb) {
 
   if (e.objectives.empty())
     for (const char* option :
-         {"--projection", "--projection-dim", "--layer", "--keep-factors", "--weight"})
+         {"--projection", "--projection-dim", "--layer", "--layers", "--keep-factors",
+          "--weight"})
       if (given_here(option))
         throw CLI::ValidationError(
             option, "is about gradients, of which --objectives none has none: leave it out");

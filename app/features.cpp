@@ -9,6 +9,7 @@
 
 #include "app/progress.h"
 #include "app/words.h"
+#include "fungi/evaluate/layers.h"
 
 namespace fungi::app {
 
@@ -115,6 +116,31 @@ void print_table(const std::vector<std::string>& head,
   };
   line(head);
   for (const auto& row : rows) line(row);
+}
+
+void print_layer_curves(const std::vector<std::pair<std::string, double>>& accuracies) {
+  constexpr const char* kLevels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::vector<LayerCurve> curves = layer_curves(accuracies);
+  std::erase_if(curves, [](const LayerCurve& c) { return c.blocks.size() < 2; });
+  if (curves.empty()) return;
+  double low = 1, high = 0;  // of all: their heights can be compared
+  for (const LayerCurve& c : curves)
+    for (const double value : c.values) low = std::min(low, value), high = std::max(high, value);
+  std::vector<std::vector<std::string>> table;
+  for (const LayerCurve& c : curves) {
+    std::string drawing;
+    for (const double value : c.values) {
+      const double height = high > low ? (value - low) / (high - low) : 1;
+      drawing += kLevels[std::min<size_t>(7, size_t(height * 8))];
+    }
+    const auto best = std::max_element(c.values.begin(), c.values.end());
+    const size_t at = c.blocks[size_t(best - c.values.begin())];
+    table.push_back({(c.beside.empty() ? "" : c.beside + "+") + c.objective + " " + c.part,
+                     fmt::format("{}-{}", c.blocks.front(), c.blocks.back()), percent(*best),
+                     std::to_string(at), drawing});
+  }
+  fmt::print("\n");
+  print_table({"across layers", "blocks", "best %", "in block", "from first to last"}, table);
 }
 
 std::string percent(double share) { return fmt::format("{:.2f}", 100 * share); }

@@ -37,5 +37,7 @@ struct FeatureOptions {
 void print_table(const std::vector<std::string>& head,
                  const std::vector<std::vector<std::string>>& rows);
 std::string percent(double share);  // "71.27"
+// Accuracies of gradients of several layers, one line per curve; nothing where there are none.
+void print_layer_curves(const std::vector<std::pair<std::string, double>>& accuracies);
 
 }  // namespace fungi::app

@@ -65,6 +65,9 @@ void print(const Arguments& a, const nlohmann::json& list) {
                      percent(one["standard_error"]), percent(one["mean_per_class_accuracy"]),
                      one.contains("auc") ? fmt::format("{:.4f}", one["auc"].get<double>()) : "-"});
   print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
+  std::vector<std::pair<std::string, double>> accuracies;
+  for (const nlohmann::json& one : list) accuracies.emplace_back(one["features"], one["accuracy"]);
+  print_layer_curves(accuracies);
   fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n",
              list[0]["k"].get<size_t>(), few_shot_note(a, list[0]["train_rows"]),
              list[0]["test_rows"].get<size_t>());

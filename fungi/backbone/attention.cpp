@@ -246,20 +246,20 @@ void attention_forward(BlockContext& c, const Residual& r) {
   }
 }
 
-bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
-                        LayerGradient& gradient, Floats& d_in) {
+bool attention_backward(BlockContext& c, const Floats& d_out, const BlockTargets& targets,
+                        Floats& d_in) {
   const size_t rows = c.batch.rows(), query_rows = c.query_rows(), inner = c.arch.attention_width(),
                d = c.arch.width;
   BlockState& s = c.state;
   Scratch& t = c.scratch;
-  if (target && *target == LayerId::Part::proj) {
+  if (LayerGradient* gradient = targets[LayerId::Part::proj]) {
     t.floats.ensure(query_rows, inner);
     c.kernel.to_floats(query_rows, inner, s.proj_in.row(0), s.proj_in.stride(), t.floats.row(0),
                        t.floats.stride());
-    emit(gradient, c, false, !c.block.proj.bias.empty(), t.floats.row(0), t.floats.stride(), inner,
+    emit(*gradient, c, false, !c.block.proj.bias.empty(), t.floats.row(0), t.floats.stride(), inner,
          d_out.row(0), d_out.stride(), d);
-    return true;
   }
+  if (targets.last == LayerId::Part::proj) return true;
   t.d_context.ensure(query_rows, inner);
   run_linear_backward(c, c.block.proj, query_rows, d_out.row(0), d_out.stride(), t.d_context.row(0),
                       t.d_context.stride());
@@ -289,17 +289,17 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Par
         rotate(c.arch, row + inner, angles, -1);
       }
   }
-  if (target && *target == LayerId::Part::qkv) {
+  if (LayerGradient* gradient = targets[LayerId::Part::qkv]) {
     const Floats* input = &s.x_in;
     if (!c.arch.post_norm && c.block.norm1) {
       run_norm(c, c.block.norm1, rows, s.x_in, &t.floats, nullptr);
       input = &t.floats;
     }
     const bool bias = !(c.block.pruned ? c.block.kv : c.block.qkv).bias.empty();
-    emit(gradient, c, true, bias, input->row(0), input->stride(), d, t.d_qkv.row(0),
+    emit(*gradient, c, true, bias, input->row(0), input->stride(), d, t.d_qkv.row(0),
          t.d_qkv.stride(), 3 * inner);
-    return true;
   }
+  if (targets.last == LayerId::Part::qkv) return true;
   d_in.ensure(rows, d);
   if (!c.block.pruned) {
     run_linear_backward(c, c.block.qkv, rows, t.d_qkv.row(0), t.d_qkv.stride(), d_in.row(0),

@@ -24,6 +24,7 @@ const Architecture& Backbone::architecture() const { return weights_->arch; }
 const BackboneOptions& Backbone::options() const { return weights_->options; }
 const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
 std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
+const std::vector<LayerId>& Backbone::layers() const { return weights_->layers; }
 const std::shared_ptr<const WordHead>& Backbone::word_head() const { return weights_->word_head; }
 const std::vector<std::string>& Backbone::notes() const { return weights_->notes; }
 const std::filesystem::path& Backbone::path() const { return weights_->path; }

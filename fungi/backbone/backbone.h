@@ -36,7 +36,12 @@ struct LayerId {
   static LayerId parse(std::string_view name,
                        size_t depth);  // "-1" counts from the end: blocks.-1.attn.proj
   std::string name() const;
+  auto operator<=>(const LayerId&) const = default;  // in the order of the forward pass
 };
+
+// The layers that patterns name, each once, in the order of the forward pass: "blocks.*.mlp.fc2" is
+// that of every block, a star stands for anything. Error where a pattern names none.
+std::vector<LayerId> parse_layers(const std::vector<std::string>& patterns, size_t depth);
 
 // The weight of a layer is [outputs, inputs]; for stores, which outlive the backbone.
 size_t layer_inputs(const Architecture& architecture, const LayerId& layer);
@@ -48,6 +53,8 @@ struct BackboneOptions {
   std::optional<Precision> precision;  // default: bf16 where its products are faster than f32's
   std::string layer =
       "blocks.-1.attn.proj";  // whose gradient backward() gives; "none" for embeddings alone
+  // Of several layers at once, as parse_layers() reads them; `layer` is not looked at then.
+  std::vector<std::string> layers = {};
   bool tokens = false;        // give every final token as well (dense features, masked objectives)
   bool word_head = false;     // read the head that guesses words, too: Error where there is none
   // DEVIATION: the paper's code hooks torchvision's fused attention module, so what it takes for
@@ -116,7 +123,8 @@ class Backbone {
   // With the precision filled in, and the deviations only where they take effect.
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
-  std::optional<LayerId> layer() const;
+  std::optional<LayerId> layer() const;        // the first of layers()
+  const std::vector<LayerId>& layers() const;  // of which a gradient is given; none: empty
   // Null unless options.word_head, and of assembled weights.
   const std::shared_ptr<const WordHead>& word_head() const;
   const std::vector<std::string>& notes() const;  // see read_notes(); none of assembled weights
@@ -124,7 +132,7 @@ class Backbone {
   // Of the checkpoint, read again by the first call; empty for assembled weights. Error when the
   // file was changed since: its sum would not be that of these weights.
   std::string sha256() const;
-  size_t layer_inputs() const;   // K of the layer; Error without a layer, as the next two
+  size_t layer_inputs() const;   // K of layer(); Error without a layer, as the next two
   size_t layer_outputs() const;  // H of the layer
   bool layer_bias() const;
   // Views per call that suit the caches; of texts so many at most, and about so many tokens.
@@ -147,12 +155,18 @@ class Backbone {
   bool can_record() const;
   void record(const Workspace& workspace, Recording& recording) const;
   void backward(View<const float> d_embeddings, const Recording& recording, size_t first,
-                Workspace& workspace, LayerGradient& gradient) const;
+                Workspace& workspace, std::span<LayerGradient> gradients) const;
 
   // From ∂L/∂embeddings (and ∂L/∂tokens, only with options.tokens) of the views of the last
-  // forward() to the layer.
+  // forward() to the layers, in one pass; a gradient for each of layers(). What one layer is given
+  // does not depend on the others.
+  void backward(View<const float> d_embeddings, Workspace& workspace,
+                std::span<LayerGradient> gradients, View<const float> d_tokens = {}) const;
+  // The same of a single layer.
   void backward(View<const float> d_embeddings, Workspace& workspace, LayerGradient& gradient,
-                View<const float> d_tokens = {}) const;
+                View<const float> d_tokens = {}) const {
+    backward(d_embeddings, workspace, std::span(&gradient, 1), d_tokens);
+  }
 
  private:
   struct Weights;

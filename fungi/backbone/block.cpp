@@ -148,23 +148,22 @@ void block_forward(BlockContext& c, Floats& x) {
   mlp_forward(c, {x.row(0), x.stride(), x.row(0), x.stride()});
 }
 
-bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target,
-                    LayerGradient& gradient) {
+bool block_backward(BlockContext& c, Floats& g, const BlockTargets& targets) {
   const size_t rows = c.batch.rows(), d = c.arch.width, query_rows = c.query_rows();
   BlockState& s = c.state;
   Scratch& t = c.scratch;
   if (c.arch.post_norm) {
     run_norm_backward(c, c.block.norm2, query_rows, s.y, g, false, t.d_half);
-    if (mlp_backward(c, t.d_half, target, gradient, t.d_n)) return true;
+    if (mlp_backward(c, t.d_half, targets, t.d_n)) return true;
     add_rows(query_rows, d, t.d_n, t.d_half);  // now ∂L/∂h
     run_norm_backward(c, c.block.norm1, query_rows, s.x_mid, t.d_half, false, g);
-    if (attention_backward(c, g, target, gradient, t.d_in)) return true;
+    if (attention_backward(c, g, targets, t.d_in)) return true;
   } else {
     multiply_columns(query_rows, d, c.block.scale2, g, t.d_half);
-    if (mlp_backward(c, t.d_half, target, gradient, t.d_n)) return true;
+    if (mlp_backward(c, t.d_half, targets, t.d_n)) return true;
     run_norm_backward(c, c.block.norm2, query_rows, s.x_mid, t.d_n, true, g);
     multiply_columns(query_rows, d, c.block.scale1, g, t.d_half);
-    if (attention_backward(c, t.d_half, target, gradient, t.d_n)) return true;
+    if (attention_backward(c, t.d_half, targets, t.d_n)) return true;
     if (c.block.norm1)
       run_norm_backward(c, c.block.norm1, rows, s.x_in, t.d_n, false, t.d_in);
     else

@@ -94,11 +94,17 @@ struct BlockContext {
 // x: the stream, [rows, width]; afterwards [query_rows, width].
 void block_forward(BlockContext& c, Floats& x);
 
-// g: ∂L/∂(block output) [query_rows, width]; afterwards ∂L/∂(block input) [rows, width]. If
-// `target` is a layer of this block, fills the gradient's factors and returns true, leaving g
-// undefined.
-bool block_backward(BlockContext& c, Floats& g, const LayerId::Part* target,
-                    LayerGradient& gradient);
+// Where the gradients of a block's layers go.
+struct BlockTargets {
+  LayerGradient* of[4] = {};          // by LayerId::Part; null: it is not wanted
+  std::optional<LayerId::Part> last;  // nothing is computed beyond this layer
+  LayerGradient* operator[](LayerId::Part part) const { return of[size_t(part)]; }
+};
+
+// g: ∂L/∂(block output) [query_rows, width]; afterwards ∂L/∂(block input) [rows, width]. Fills the
+// factors of the gradients that are wanted; true where the last of them was met, g is undefined
+// then.
+bool block_backward(BlockContext& c, Floats& g, const BlockTargets& targets);
 
 // The halves. attention_forward reads scratch.in (elements of its input) and adds into the stream
 // through `out`.
@@ -112,11 +118,10 @@ void attention_forward(BlockContext& c, const Residual& r);
 void mlp_forward(BlockContext& c, const Residual& r);
 
 // d_out [query_rows, width] at the half's output (before LayerScale and residual). Returns true
-// when the target was found here; otherwise d_in is ∂L/∂(the half's input).
-bool attention_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
-                        LayerGradient& gradient, Floats& d_in);
-bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
-                  LayerGradient& gradient, Floats& d_in);
+// when the last layer was met here; otherwise d_in is ∂L/∂(the half's input).
+bool attention_backward(BlockContext& c, const Floats& d_out, const BlockTargets& targets,
+                        Floats& d_in);
+bool mlp_backward(BlockContext& c, const Floats& d_out, const BlockTargets& targets, Floats& d_in);
 
 // Shared by the halves.
 void run_norm(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x, Floats* out,

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fungi {
 namespace {
 
@@ -35,7 +37,9 @@ BlockContext Run::context(size_t index) {
           w.relative_table.empty() ? nullptr : &w.relative_table,
           local ? w.arch.local_distance : 0,
           keep,
-          keep && index == w.layer->block && w.options.mha_input_as_activation};
+          keep && w.options.mha_input_as_activation &&
+              std::find(w.layers.begin(), w.layers.end(),
+                        LayerId{index, LayerId::Part::proj}) != w.layers.end()};
 }
 
 void Run::forward(const Inputs& inputs) {
@@ -52,11 +56,17 @@ void Run::forward(const Inputs& inputs) {
   s.ready = true;
 }
 
-void Run::backward(LayerGradient& gradient) {
+void Run::backward(std::span<LayerGradient> gradients) {
+  size_t next = w.layers.size();
   for (size_t i = w.depth(); i-- > w.layer->block;) {
     BlockContext c = context(i);
-    const LayerId::Part* target = i == w.layer->block ? &w.layer->part : nullptr;
-    if (block_backward(c, s.g, target, gradient)) return;
+    BlockTargets targets;
+    while (next > 0 && w.layers[next - 1].block == i) {
+      --next;
+      targets.of[size_t(w.layers[next].part)] = &gradients[next];
+    }
+    if (i == w.layer->block) targets.last = w.layer->part;
+    if (block_backward(c, s.g, targets)) return;
   }
   FUNGI_ASSERT(!"the layer was not met");
 }
@@ -74,6 +84,12 @@ void check_tokens(const char* what, View<const float> found, bool opened_with) {
     fail("the backbone was opened without tokens", what, "open it with BackboneOptions::tokens");
 }
 
+void check_gradients(size_t found, size_t layers) {
+  if (found != layers)
+    fail(fmt::format("expected gradients of {} layers, found room for {}", layers, found),
+         "backward", "give one for each of layers()");
+}
+
 }  // namespace
 
 void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> embeddings,
@@ -88,12 +104,13 @@ void Backbone::forward(const Inputs& inputs, Workspace& workspace, View<float> e
 }
 
 void Backbone::backward(View<const float> d_embeddings, Workspace& workspace,
-                        LayerGradient& gradient, View<const float> d_tokens) const {
+                        std::span<LayerGradient> gradients, View<const float> d_tokens) const {
   const Weights& w = *weights_;
   if (workspace.state_->backbone != w.number)
     fail("the workspace is of another backbone", "backbone", "run forward() of this one first");
   if (!w.layer)
     fail("the backbone was opened without a layer", "backward", "set BackboneOptions::layer");
+  check_gradients(gradients.size(), w.layers.size());
   Run run(*this, workspace);
   if (!run.s.ready)
     fail("the workspace holds no views", "backward", "run forward() before each backward()");
@@ -101,7 +118,7 @@ void Backbone::backward(View<const float> d_embeddings, Workspace& workspace,
   check_tokens("d_tokens", d_tokens, w.options.tokens);
   if (d_tokens.data) check_shape("d_tokens", d_tokens, run.s.batch.rows(), w.arch.width);
   run.start_backward(d_embeddings, d_tokens);
-  run.backward(gradient);
+  run.backward(gradients);
 }
 
 }  // namespace fungi

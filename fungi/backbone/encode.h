@@ -24,7 +24,8 @@ struct Backbone::Weights {
   Architecture arch;
   BackboneOptions options;
   const kernel::Kernel* kernel = nullptr;
-  std::optional<LayerId> layer;
+  std::optional<LayerId> layer;  // the first of the next: a gradient goes back as far as to it
+  std::vector<LayerId> layers;   // in the order of the forward pass
   std::filesystem::path path;
   std::vector<std::string> notes;  // see Backbone
   std::string stamp;               // of the files at path when they were opened
@@ -82,7 +83,7 @@ struct Run {
   void finish(View<float> embeddings, View<float> tokens);  // final norm, pooling, head
   void start_backward(View<const float> d_embeddings,
                       View<const float> d_tokens);  // their backward, into s.g
-  void backward(LayerGradient& gradient);
+  void backward(std::span<LayerGradient> gradients);  // one for each of w.layers
 };
 
 }  // namespace fungi

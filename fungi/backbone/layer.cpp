@@ -27,7 +27,7 @@ LayerId LayerId::parse(std::string_view name, size_t depth) {
   if (block < 0 || size_t(block) >= depth)
     fail(fmt::format("'{}' is outside the {} blocks", name, depth), "layer", hint);
   const std::string_view part(next, size_t(end - next));
-  for (Part p : {Part::qkv, Part::proj, Part::fc1, Part::fc2}) {
+  for (const Part p : {Part::qkv, Part::proj, Part::fc1, Part::fc2}) {
     const LayerId id{size_t(block), p};
     if (id.name() == fmt::format("blocks.{}{}", block, part)) return id;
   }
@@ -37,6 +37,47 @@ LayerId LayerId::parse(std::string_view name, size_t depth) {
 std::string LayerId::name() const {
   static constexpr const char* parts[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"};
   return fmt::format("blocks.{}.{}", block, parts[size_t(part)]);
+}
+
+namespace {
+
+constexpr LayerId::Part kParts[] = {LayerId::Part::qkv, LayerId::Part::proj, LayerId::Part::fc1,
+                                    LayerId::Part::fc2};
+
+// A star stands for any characters, none among them.
+bool matches(std::string_view pattern, std::string_view text) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  for (size_t rest = star; rest <= text.size(); ++rest)
+    if (matches(pattern.substr(star + 1), text.substr(rest))) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<LayerId> parse_layers(const std::vector<std::string>& patterns, size_t depth) {
+  std::vector<LayerId> layers;
+  for (const std::string& pattern : patterns) {
+    if (pattern.find('*') == std::string::npos) {
+      layers.push_back(LayerId::parse(pattern, depth));
+      continue;
+    }
+    if (std::count(pattern.begin(), pattern.end(), '*') > 3)
+      fail(fmt::format("'{}' has more stars than a layer's name has parts", pattern), "layers",
+           "use e.g. 'blocks.*.attn.proj'");
+    const size_t before = layers.size();
+    for (size_t block = 0; block < depth; ++block)
+      for (const LayerId::Part part : kParts)
+        if (const LayerId id{block, part}; matches(pattern, id.name())) layers.push_back(id);
+    if (layers.size() == before)
+      fail(fmt::format("'{}' names no layer of the {} blocks", pattern, depth), "layers",
+           "layers are blocks.N.attn.qkv, .attn.proj, .mlp.fc1 and .mlp.fc2; a star stands for "
+           "anything: 'blocks.*.mlp.fc2'");
+  }
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  return layers;
 }
 
 namespace {

@@ -74,9 +74,15 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
   const Tensors tensors(a, source);
   if (!w.options.precision) w.options.precision = kernel::fastest_precision(w.options.isa);
   w.kernel = &kernel::kernel_for(w.options.isa, *w.options.precision);
-  if (w.options.layer != "none") w.layer = LayerId::parse(w.options.layer, a.depth);
+  if (!w.options.layers.empty())
+    w.layers = parse_layers(w.options.layers, a.depth);
+  else if (w.options.layer != "none")
+    w.layers = {LayerId::parse(w.options.layer, a.depth)};
+  if (!w.layers.empty()) w.layer = w.layers.front();
   w.options.mha_input_as_activation &=
-      a.dialect == "torchvision" && w.layer && w.layer->part == LayerId::Part::proj;
+      a.dialect == "torchvision" &&
+      std::any_of(w.layers.begin(), w.layers.end(),
+                  [](const LayerId& layer) { return layer.part == LayerId::Part::proj; });
   const bool prune =
       (a.pooled_tokens() > 0 || a.pooling == Pooling::mean_sound) && !w.options.tokens;
   std::vector<Packing> packed;  // each once

@@ -65,17 +65,16 @@ void mlp_forward(BlockContext& c, const Residual& r) {
   run_last_linear(c, c.block.fc2, c.block.scale2, t.hidden, r);
 }
 
-bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* target,
-                  LayerGradient& gradient, Floats& d_in) {
+bool mlp_backward(BlockContext& c, const Floats& d_out, const BlockTargets& targets, Floats& d_in) {
   const size_t rows = c.query_rows(), hidden = c.arch.mlp_hidden, d = c.arch.width;
   Scratch& t = c.scratch;
   const Floats& u = c.state.u;
-  if (target && *target == LayerId::Part::fc2) {
+  if (LayerGradient* gradient = targets[LayerId::Part::fc2]) {
     hidden_floats(c, rows, t.floats);
-    emit(gradient, c, false, !c.block.fc2.bias.empty(), t.floats.row(0), t.floats.stride(), hidden,
+    emit(*gradient, c, false, !c.block.fc2.bias.empty(), t.floats.row(0), t.floats.stride(), hidden,
          d_out.row(0), d_out.stride(), d);
-    return true;
   }
+  if (targets.last == LayerId::Part::fc2) return true;
   t.d_hidden.ensure(rows, hidden);
   run_linear_backward(c, c.block.fc2, rows, d_out.row(0), d_out.stride(), t.d_hidden.row(0),
                       t.d_hidden.stride());
@@ -102,13 +101,13 @@ bool mlp_backward(BlockContext& c, const Floats& d_out, const LayerId::Part* tar
                                t.d_hidden.row(0), t.d_hidden.stride(), t.d_u.row(0),
                                t.d_u.stride());
   }
-  if (target && *target == LayerId::Part::fc1) {
+  if (LayerGradient* gradient = targets[LayerId::Part::fc1]) {
     run_norm(c, c.arch.post_norm ? c.block.norm1 : c.block.norm2, rows, c.state.x_mid, &t.floats,
              nullptr);
-    emit(gradient, c, false, !c.block.fc1.bias.empty(), t.floats.row(0), t.floats.stride(), d,
+    emit(*gradient, c, false, !c.block.fc1.bias.empty(), t.floats.row(0), t.floats.stride(), d,
          t.d_u.row(0), t.d_u.stride(), c.block.fc1.out);
-    return true;
   }
+  if (targets.last == LayerId::Part::fc1) return true;
   d_in.ensure(rows, d);
   run_linear_backward(c, c.block.fc1, rows, t.d_u.row(0), t.d_u.stride(), d_in.row(0),
                       d_in.stride());

@@ -95,7 +95,7 @@ void Backbone::record(const Workspace& workspace, Recording& recording) const {
 }
 
 void Backbone::backward(View<const float> d_embeddings, const Recording& recording, size_t first,
-                        Workspace& workspace, LayerGradient& gradient) const {
+                        Workspace& workspace, std::span<LayerGradient> gradients) const {
   const Recording::State& from = *recording.state_;
   check_same(from.backbone, weights_->number, "recording", "make one of this backbone");
   check_can_record(can_record());
@@ -129,7 +129,7 @@ void Backbone::backward(View<const float> d_embeddings, const Recording& recordi
   block.proj_in.ensure(kernel(), rows, weights_->arch.attention_width());
   copy_elements(kernel(), from.proj_in, first_row, block.proj_in, 0, rows);
   to.ready = true;
-  backward(d_embeddings, workspace, gradient);
+  backward(d_embeddings, workspace, gradients);
   to.ready = false;
 }
 

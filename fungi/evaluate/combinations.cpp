@@ -6,9 +6,23 @@
 #include <algorithm>
 
 #include "fungi/base/error.h"
+#include "fungi/store/manifest.h"
 
 namespace fungi {
 namespace {
+
+bool are_of_layers(const std::vector<std::string>& blocks) {
+  return std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
+    return !split_layer(block).second.empty();
+  });
+}
+
+// Gradients of one layer say much the same as those of the next: a sum over layers is no step.
+std::vector<std::string> by_layer(const std::vector<std::string>& blocks) {
+  std::vector<std::string> list = blocks;
+  for (size_t i = 1; i < blocks.size(); ++i) list.push_back(blocks[0] + "+" + blocks[i]);
+  return list;
+}
 
 std::vector<std::string> steps(const std::vector<std::string>& blocks) {
   std::vector<std::string> list;
@@ -52,6 +66,7 @@ std::vector<std::string> overview(const std::vector<std::string>& blocks) {
 }  // namespace
 
 std::vector<std::string> combinations(const std::vector<std::string>& blocks, Combine rule) {
+  if (rule != Combine::all && are_of_layers(blocks)) return by_layer(blocks);
   return rule == Combine::steps ? steps(blocks)
          : rule == Combine::all ? all(blocks)
                                 : overview(blocks);

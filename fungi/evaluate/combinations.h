@@ -8,10 +8,11 @@
 namespace fungi {
 
 enum class Combine {
-  steps,     // the first block, then one more at a time
+  steps,     // the first block, then one more at a time; where blocks are of layers, the first one,
+             // each of the others alone, each beside the first one
   all,       // every combination, counted in binary: a, b, a+b, c, a+c, ...
   overview,  // for reading: of up to kMostCombined blocks every combination, fewer blocks first; of
-             // more, each block alone, then the steps
+             // more, each block alone, then the steps; of layers as `steps`
 };
 inline constexpr size_t kMostCombined = 4;
 

@@ -42,6 +42,7 @@ ChunkWorker::ChunkWorker(Backbone backbone, const ViewSchedule& schedule, uint64
   open_.assign(makers_.size(), {0, 0});
   whole_.assign(makers_.size(), 0);
   gradients_.resize(makers_.size());
+  layer_gradients_.resize(backbone_.layers().size());
 }
 
 bool ChunkWorker::follows_at_once(const ScheduledObjective& o) const {
@@ -203,20 +204,24 @@ void ChunkWorker::objective_gradient(const ScheduledObjective& o,
 }
 
 void ChunkWorker::append_factors(size_t request, size_t first_place, size_t first, size_t last,
-                                 std::vector<SampleFactors>& factors) const {
-  const size_t last_place = first_place + gradient_.offsets.size() - 1;
-  for (size_t s = first; s < last; ++s) {
-    const size_t begin = std::max(place_of(request, s, factors.size()), first_place),
-                 end = std::min(place_of(request, s + 1, factors.size()), last_place);
-    if (begin < end)
-      append(gradient_, gradient_.offsets[begin - first_place],
-             gradient_.offsets[end - first_place], factors[s]);
+                                 LayerFactors factors) const {
+  for (size_t l = 0; l < factors.size(); ++l) {
+    const LayerGradient& gradient = layer_gradients_[l];
+    const size_t last_place = first_place + gradient.offsets.size() - 1, n = factors[l].size();
+    for (size_t s = first; s < last; ++s) {
+      const size_t begin = std::max(place_of(request, s, n), first_place),
+                   end = std::min(place_of(request, s + 1, n), last_place);
+      if (begin < end)
+        append(gradient, gradient.offsets[begin - first_place],
+               gradient.offsets[end - first_place], factors[l][s]);
+    }
   }
 }
 
-// From the gradients at the embeddings of one request to factors of the layer, appended per sample.
+// From the gradients at the embeddings of one request to factors of the layers, appended per
+// sample.
 void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size_t request,
-                                   std::vector<SampleFactors>& factors) {
+                                   LayerFactors factors) {
   const size_t width = backbone_.architecture().width, n = samples.size();
   const Gradients& g = gradients_[request];
   Matrix<float> embeddings, d_batch;
@@ -233,7 +238,7 @@ void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size
       d_token_view = d_batch;
     }
     step_ = "backward";
-    backbone_.backward(g.pooled.view().slice(place - g.first, count), workspace_, gradient_,
+    backbone_.backward(g.pooled.view().slice(place - g.first, count), workspace_, layer_gradients_,
                        d_token_view);
     append_factors(request, place, 0, n, factors);
   };
@@ -242,14 +247,14 @@ void ChunkWorker::backward_request(std::span<const PreparedSample> samples, size
 
 void ChunkWorker::backward_batch(const ScheduledObjective& o,
                                  std::span<const PreparedSample> samples, size_t place,
-                                 std::vector<SampleFactors>& factors) {
+                                 LayerFactors factors) {
   const size_t request = o.requests[0].place, first = batch_.front().sample,
                last = batch_.back().sample + 1;
   gradients_[request] = {
       place, Matrix<float>(batch_.size(), backbone_.architecture().embedding_width), {}};
   for (size_t s = first; s < last; ++s) objective_gradient(o, samples, s);
   step_ = "backward";
-  backbone_.backward(gradients_[request].pooled, workspace_, gradient_);
+  backbone_.backward(gradients_[request].pooled, workspace_, layer_gradients_);
   append_factors(request, place, first, last, factors);
 }
 
@@ -280,8 +285,12 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
   if (backbone_.can_record() && !objectives.empty())
     recording = std::make_unique<Recording>(backbone_, rows);
   std::vector<SampleResult> results(n);
-  std::vector<std::vector<SampleFactors>> factors(objectives.size());
+  const size_t layers = layer_gradients_.size();
+  std::vector<std::vector<SampleFactors>> factors(objectives.size() * layers);
   for (auto& of_samples : factors) of_samples.resize(n);
+  const auto of_objective = [&](size_t o) {
+    return LayerFactors(factors).subspan(o * layers, layers);
+  };
   std::fill(whole_.begin(), whole_.end(), 0);
   for (const ScheduledObjective& o : objectives)
     if (follows_at_once(o)) whole_[o.requests[0].place] = 1;
@@ -296,7 +305,7 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
           const ScheduledObjective& objective = objectives[o];
           if (!follows_at_once(objective) || objective.requests[0].place != batch_[0].request)
             continue;
-          backward_batch(objective, samples, place, factors[o]);
+          backward_batch(objective, samples, place, of_objective(o));
         }
       });
 
@@ -320,10 +329,10 @@ std::vector<SampleResult> ChunkWorker::run(std::span<const PreparedSample> sampl
       if (recording) {
         step_ = "backward";
         backbone_.backward(gradients_[r].pooled, *recording, gradients_[r].first, workspace_,
-                           gradient_);
-        append_factors(r, gradients_[r].first, 0, n, factors[o]);
+                           layer_gradients_);
+        append_factors(r, gradients_[r].first, 0, n, of_objective(o));
       } else {
-        backward_request(samples, r, factors[o]);
+        backward_request(samples, r, of_objective(o));
       }
     }
   }

@@ -24,7 +24,7 @@ struct SampleFactors {
 
 struct SampleResult {
   std::vector<float> embedding;
-  std::vector<SampleFactors> factors;  // one per objective
+  std::vector<SampleFactors> factors;  // of each objective one per layer
   bool cut = false;                    // it is longer than what the model can look at
   bool resampled = false;              // it had another rate than the model wants
 };
@@ -94,14 +94,16 @@ class ChunkWorker {
   }
   void objective_gradient(const ScheduledObjective& o, std::span<const PreparedSample> samples,
                           size_t sample);
+  // `factors`: of each layer one per sample.
+  using LayerFactors = std::span<std::vector<SampleFactors>>;
   void backward_request(std::span<const PreparedSample> samples, size_t request,
-                        std::vector<SampleFactors>& factors);
+                        LayerFactors factors);
   // The same of the batch that was run, whose first view has this place.
   void backward_batch(const ScheduledObjective& o, std::span<const PreparedSample> samples,
-                      size_t place, std::vector<SampleFactors>& factors);
-  // Those of gradient_, whose first view has this place, to samples first .. last of the request.
+                      size_t place, LayerFactors factors);
+  // Those of layer_gradients_, whose first view has this place, to samples first .. last of the request.
   void append_factors(size_t request, size_t first_place, size_t first, size_t last,
-                      std::vector<SampleFactors>& factors) const;
+                      LayerFactors factors) const;
 
   Backbone backbone_;
   const ViewSchedule& schedule_;
@@ -129,7 +131,7 @@ class ChunkWorker {
     Matrix<float> pooled, tokens;
   };
   std::vector<Gradients> gradients_;
-  LayerGradient gradient_;
+  std::vector<LayerGradient> layer_gradients_;
 };
 
 }  // namespace fungi

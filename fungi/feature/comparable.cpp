@@ -60,7 +60,8 @@ Json identity_of_blocks(const StoreManifest& manifest, const std::vector<std::st
   const std::vector<std::string> all = names_of(spec.blocks);
   for (const std::string& name : blocks) {
     const bool gradient = name != "embedding";
-    const std::string objective(factors_of(name).empty() ? name : factors_of(name));
+    const std::string objective(factors_of(name).empty() ? split_layer(name).first
+                                                         : factors_of(name));
     if (const StoreBlock* block = find_block(spec.blocks, name); block && (projected || !gradient))
       shapes[name] = store::shape_of(*block);
     for (const StoreState& array : manifest.state) {
@@ -120,7 +121,8 @@ void require_comparable(const StoreManifest& expected, const StoreManifest& foun
                                 identity_of_blocks(found, blocks, projected, place))) {
     const std::string own = d->path == "precision"
                                 ? hint + ", and `precision=" + expected.spec.precision + "`"
-                            : d->path.starts_with("settings.gradient.projection")
+                            : d->path.starts_with("settings.gradient.projection") ||
+                                    d->path.ends_with(".projection.rows")
                                 ? "extract or project both with the same options"
                                 : hint;
     fail(fmt::format("its rows cannot be compared: '{}' should be {}, but is {}", d->path,

@@ -62,27 +62,14 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
     fail("this objective guesses hidden words, but the backbone was opened without its head for it",
          name, "use Extractor::open() or backbone_for(options)");
   if (s.options.preset == Preset::paper && s.backbone.architecture().dialect == "torchvision" &&
-      s.backbone.layer()->part == LayerId::Part::proj &&
+      std::any_of(s.backbone.layers().begin(), s.backbone.layers().end(),
+                  [](const LayerId& layer) { return layer.part == LayerId::Part::proj; }) &&
       !s.backbone.options().mha_input_as_activation)
     fail(
         "the preset 'paper' takes the output of norm1 for the layer's input on torchvision "
         "checkpoints",
         name, "use Extractor::open() or backbone_for(options)");
-  if (!s.projection) {
-    ProjectionOptions p;
-    p.kind = s.options.projection;
-    const Architecture& a = s.backbone.architecture();
-    // DEVIATION: the paper's code has one matrix per architecture, with as many rows as the model
-    // is wide, also where the embedding is narrower: CLIP and EVA-CLIP (SPEC 1.5).
-    const size_t usual = s.options.preset == Preset::paper ? a.width : a.embedding_width;
-    p.rows = s.options.projection_rows ? s.options.projection_rows : usual;
-    p.seed = s.options.projection_seed.value_or(s.options.seed);
-    p.matrix = std::move(s.options.projection_matrix);
-    p.precision = projection_precision(*s.backbone.options().precision);
-    s.projection = Projection::make(
-        std::move(p),
-        {s.backbone.layer_outputs(), s.backbone.layer_inputs(), s.backbone.layer_bias()});
-  }
+  if (s.projections.empty()) s.make_projections();
   ScheduledObjective o;
   ViewSchedule schedule = s.schedule;  // changed as a whole: a request may be refused
   for (const ViewRequest& request : objective->views()) {
@@ -97,7 +84,7 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
          "set ViewRequest::gradient for at least one request");
   o.objective = std::move(objective);
   s.objectives.push_back(std::move(o));
-  s.zeros.push_back(0);
+  s.zeros.resize(s.zeros.size() + s.projections.size());
   s.schedule = std::move(schedule);
   s.workers.clear();
 }
@@ -118,8 +105,12 @@ std::vector<StoreBlock> Extractor::blocks() const {
   std::vector<StoreBlock> list{{"embedding", s.backbone.architecture().embedding_width}};
   const double weight = s.options.gradient_weight.value_or(usual_weight(s));
   for (const ScheduledObjective& o : s.objectives)
-    list.push_back({o.objective->name(), s.projection->rows(), 1, weight});
+    for (size_t l = 0; l < s.projections.size(); ++l)
+      list.push_back({s.block_name(o, l), s.projections[l]->rows(), 1, weight});
   if (!s.options.keep_factors) return list;
+  if (s.by_layer())
+    fail("factors can be kept of one layer, not of several at once", "keep_factors",
+         "leave `keep_factors` or `layers` out");
   for (const ScheduledObjective& o : s.objectives)
     if (o.objective->wants_tokens())
       fail(fmt::format("factors cannot be kept beside '{}', whose gradient comes from all patch "
@@ -151,10 +142,12 @@ std::vector<std::string> Extractor::notes() const {
   for (const ScheduledObjective& o : state_->objectives)
     for (const std::string& note : o.objective->notes(state_->support_views(*o.objective)))
       all.push_back(o.objective->name() + ": " + note);
+  const size_t layers = state_->projections.size();
   for (size_t o = 0; o < state_->zeros.size(); ++o)
     if (const size_t count = state_->zeros[o])
-      all.push_back(fmt::format("{}: the gradient of {} samples is zero, and so are their features",
-                                state_->objectives[o].objective->name(), count));
+      all.push_back(fmt::format(
+          "{}: the gradient of {} samples is zero, and so are their features",
+          state_->block_name(state_->objectives[o / layers], o % layers), count));
   if (!state_->objectives.empty() && !state_->options.gradient_weight)
     if (const double weight = usual_weight(*state_); weight != 1)
       all.push_back(fmt::format(
@@ -195,9 +188,16 @@ Settings Extractor::settings() const {
     objective.name = o.objective->name();
     for (const Parameter& p : o.objective->parameters()) objective.parameters[p.name] = p.value;
   }
-  if (s.projection)
-    settings.gradient = {s.backbone.layer()->name(), b.mha_input_as_activation,
-                         s.projection->layer(), settings_of(*s.projection)};
+  for (size_t l = 0; l < s.projections.size(); ++l) {
+    const LayerId& layer = s.backbone.layers()[l];
+    GradientSettings gradient{layer.name(),
+                              b.mha_input_as_activation && layer.part == LayerId::Part::proj,
+                              s.projections[l]->layer(), settings_of(*s.projections[l])};
+    if (s.by_layer())
+      settings.layers.push_back(std::move(gradient));
+    else
+      settings.gradient = std::move(gradient);
+  }
   return settings;
 }
 
@@ -351,13 +351,16 @@ StoreRows Extractor::extract(const Dataset& dataset, std::span<const size_t> sam
     const auto resampled =
         std::count_if(good.begin(), good.end(), [&](size_t i) { return results[i].resampled; });
     Stages stages;
-    std::vector<size_t> zeros(s.objectives.size());
-    for (size_t o = 0; o < s.objectives.size() && !good.empty(); ++o) {
+    // Of each objective one gradient per layer.
+    const size_t gradients = s.objectives.size() * s.projections.size();
+    std::vector<size_t> zeros(gradients);
+    for (size_t o = 0; o < gradients && !good.empty(); ++o) {
+      const Projection& projection = *s.projections[o % s.projections.size()];
       const Stages::Scope scope(stages, "projection");
       std::vector<GradientFactors> factors;
       for (size_t i : good) factors.push_back({results[i].factors[o].b, results[i].factors[o].a});
-      Matrix<float> y(good.size(), s.projection->rows());
-      s.projection->project(factors, y, s.pool);
+      Matrix<float> y(good.size(), projection.rows());
+      projection.project(factors, y, s.pool);
       for (size_t i = 0; i < good.size(); ++i) {
         zeros[o] += normalise({y.row(i), y.cols()}) == 0;
         std::copy_n(y.row(i), y.cols(), out.blocks[1 + o].row(first + good[i]));

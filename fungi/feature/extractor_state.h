@@ -16,7 +16,7 @@ struct Extractor::State {
   const std::shared_ptr<const Modality> modality;
   ViewSchedule schedule;
   std::vector<ScheduledObjective> objectives;
-  std::unique_ptr<Projection> projection;
+  std::vector<std::unique_ptr<Projection>> projections;  // one per layer; none: no objectives
   std::vector<ChunkWorker> workers;  // one per thread, made when the schedule is final
 
   // Held by fit(), restore(), settle() and extract(); recursive, since one calls another.
@@ -26,7 +26,7 @@ struct Extractor::State {
   // may ask: hence not around Objective::prepare().
   std::mutex telling;
   Stages own;
-  std::vector<size_t> zeros;        // per objective: gradients so far that were zero
+  std::vector<size_t> zeros;  // of each objective per layer: gradients so far that were zero
   size_t cut = 0;        // samples so far that were longer than what the model looks at
   size_t resampled = 0;  // and that had another rate
   std::vector<std::string> stated;  // state that the user gave, by its name in a store
@@ -85,10 +85,21 @@ struct Extractor::State {
     const size_t per_view = backbone.can_record() ? a.pooled_tokens() : a.tokens();
     size_t floats = a.embedding_width;
     for (const ScheduledObjective& o : objectives)
-      floats += projection->rows() +
-                gradient_views(o) * per_view * (backbone.layer_inputs() + backbone.layer_outputs());
+      for (const auto& projection : projections) {
+        const LayerShape& layer = projection->layer();
+        floats += projection->rows() +
+                  gradient_views(o) * per_view * (layer.inputs + layer.outputs);
+      }
     return floats;
   }
+
+  // Whether each layer has blocks of its own, named after it.
+  bool by_layer() const { return !backbone.options().layers.empty(); }
+  std::string block_name(const ScheduledObjective& o, size_t layer) const {
+    const std::string name = o.objective->name();
+    return by_layer() ? layer_block(name, backbone.layers()[layer].name()) : name;
+  }
+  void make_projections();  // extractor.cpp
 
   void make_workers() {
     if (!workers.empty()) return;

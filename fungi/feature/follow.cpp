@@ -27,7 +27,8 @@ ExtractionSettings followed_settings(const fs::path& like) {
                        .type = record.manifest.spec.type};
   s.backbone.stated_facts = opened.stated_facts;
   const ProjectionKind kind = s.extractor.projection;
-  if (!s.extractor.objectives.empty()) s.backbone.layer = opened.layer;
+  if (!s.extractor.objectives.empty())
+    s.backbone.layer = opened.layer, s.backbone.layers = opened.layers;
   if (kind == ProjectionKind::matrix || kind == ProjectionKind::none)
     s.extractor.projection_rows = 0;
   return s;

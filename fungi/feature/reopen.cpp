@@ -122,6 +122,10 @@ BackboneOptions backbone_options(const ExtractionRecord& record, OwnObjectives o
   }
   if (settings.gradient) o.layer = settings.gradient->layer;
   o.mha_input_as_activation = settings.gradient && settings.gradient->norm1_as_input;
+  for (const GradientSettings& layer : settings.layers) {
+    o.layers.push_back(layer.layer);
+    o.mha_input_as_activation |= layer.norm1_as_input;
+  }
   o.clip_with_gelu = o.text_by_first_token = false;  // where they took effect, it is stated
   for (const auto& [key, value] : settings.stated) o.stated_facts[key] = value;
   return o;
@@ -137,8 +141,9 @@ ExtractorOptions extractor_options(const ExtractionRecord& record,
   o.decode = decode_options(settings.input);
   o.text = text_options(settings.input);
   o.sound = sound_options(settings.input);
-  if (settings.gradient) {
-    const ProjectionSettings& p = settings.gradient->projection;
+  if (settings.gradient || !settings.layers.empty()) {
+    const ProjectionSettings& p =
+        (settings.gradient ? *settings.gradient : settings.layers.front()).projection;
     o.projection = p.kind, o.projection_rows = p.rows;
     if (p.seed != settings.seed) o.projection_seed = p.seed;
   }

@@ -201,10 +201,21 @@ void read(JsonFields fields, ObjectiveSettings& objective) {
   }
 }
 
-// Names in the order of the blocks: objects have none.
-std::vector<std::string> objectives_of(const StoreSpec& spec) {
-  std::vector<std::string> names = split_features(spec.pipeline);
-  names.erase(names.begin());
+// Names of objectives and of layers in the order of the blocks: objects have none.
+struct PipelineNames {
+  std::vector<std::string> objectives, layers;
+};
+PipelineNames names_in(const std::string& pipeline) {
+  PipelineNames names;
+  const auto add_once = [](std::vector<std::string>& list, std::string_view name) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
+  };
+  const std::vector<std::string> blocks = split_features(pipeline);
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    const auto [objective, layer] = split_layer(blocks[i]);
+    add_once(names.objectives, objective);
+    if (!layer.empty()) add_once(names.layers, layer);
+  }
   return names;
 }
 
@@ -212,16 +223,26 @@ Settings read_fields(const StoreSpec& spec, const std::string& place) {
   const json value = parse_json(spec.settings);
   JsonFields fields(value, "settings", place);
   Settings settings;
-  auto& [preset, precision, seed, objectives, gradient, stated, input] = settings;
+  auto& [preset, precision, seed, objectives, gradient, layers, stated, input] = settings;
+  const PipelineNames names = names_in(spec.pipeline);
   fields.read_word("preset", preset, {Preset::native, Preset::paper, Preset::lib},
                    [](Preset v) { return to_string(v); });
   precision = parse_precision(spec.precision, place);
   fields.read("seed", seed);
   JsonFields each = fields.inside("objectives");
-  for (const std::string& name : objectives_of(spec))
+  for (const std::string& name : names.objectives)
     read(each.inside(name), objectives.emplace_back(ObjectiveSettings{name, {}}));
   each.require_all_read();
-  if (!objectives.empty()) read(fields.inside("gradient"), gradient.emplace(), seed);
+  if (!names.layers.empty()) {
+    JsonFields of_layers = fields.inside("layers");
+    for (const std::string& name : names.layers) {
+      read(of_layers.inside(name), layers.emplace_back(), seed);
+      if (layers.back().layer != name) of_layers.refuse(name, "the layer of that name");
+    }
+    of_layers.require_all_read();
+  } else if (!objectives.empty()) {
+    read(fields.inside("gradient"), gradient.emplace(), seed);
+  }
   JsonFields facts = fields.inside("stated");
   for (const std::string& name : facts.names()) facts.read(name, stated[name]);
   if (!read_kind<OwnSettings>(fields, input) && !read_kind<TextSettings>(fields, input) &&
@@ -238,7 +259,7 @@ ProjectionSettings settings_of(const Projection& projection) {
 }
 
 void write_settings(const Settings& settings, StoreSpec& spec) {
-  const auto& [preset, precision, seed, objectives, gradient, stated, input] = settings;
+  const auto& [preset, precision, seed, objectives, gradient, layers, stated, input] = settings;
   spec.pipeline = "embedding";
   spec.precision = to_string(precision);
   json out{{"preset", to_string(preset)},
@@ -246,10 +267,13 @@ void write_settings(const Settings& settings, StoreSpec& spec) {
            {"objectives", json::object()},
            {"stated", json(stated)}};
   for (const ObjectiveSettings& objective : objectives) {
-    spec.pipeline += "+" + objective.name;
+    if (layers.empty()) spec.pipeline += "+" + objective.name;
+    for (const GradientSettings& layer : layers)
+      spec.pipeline += "+" + layer_block(objective.name, layer.layer);
     out["objectives"][objective.name] = to_json(objective);
   }
   if (gradient) out["gradient"] = to_json(*gradient, seed);
+  for (const GradientSettings& layer : layers) out["layers"][layer.layer] = to_json(layer, seed);
   std::visit([&](const auto& kind) { out[key_of(kind)] = to_json(kind); }, input);
   try {
     spec.settings = out.dump();
@@ -287,14 +311,21 @@ Settings settings_of_blocks(Settings settings, const std::vector<std::string>& b
                             bool projected) {
   const auto holds = [&](const ObjectiveSettings& objective) {
     return std::any_of(blocks.begin(), blocks.end(), [&](const std::string& block) {
-      return block == objective.name || factors_of(block) == objective.name;
+      return split_layer(block).first == objective.name || factors_of(block) == objective.name;
     });
   };
   std::erase_if(settings.objectives, [&](const auto& o) { return !holds(o); });
+  std::erase_if(settings.layers, [&](const GradientSettings& gradient) {
+    return std::none_of(blocks.begin(), blocks.end(), [&](const std::string& block) {
+      return split_layer(block).second == gradient.layer;
+    });
+  });
   settings.preset = {};  // all that follows from it stands beside it
   settings.stated.clear();
   if (settings.objectives.empty()) settings.seed = {}, settings.gradient.reset();
   if (!projected && settings.gradient) settings.gradient->projection = {};
+  if (!projected)
+    for (GradientSettings& layer : settings.layers) layer.projection = {};
   // What happens to files that are cut off is no other treatment.
   if (auto* image = std::get_if<ImageSettings>(&settings.input))
     image->decode.allow_truncated = false;

@@ -83,6 +83,7 @@ struct Settings {
   uint64_t seed = 42;
   std::vector<ObjectiveSettings> objectives;  // in the order of the blocks
   std::optional<GradientSettings> gradient;   // none for the embedding alone
+  std::vector<GradientSettings> layers;       // instead, where every layer has blocks of its own
   StatedFacts stated;
   InputSettings input;
   bool operator==(const Settings&) const = default;

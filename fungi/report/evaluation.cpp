@@ -36,17 +36,19 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
   e.test = {test.ids(), align_labels(train.classes(), test)};
   number_classes(train.classes(), e);
   search::check_neighbours(o.k, train.rows());
-  const std::vector<std::string> steps = combinations(e.blocks, Combine::steps);
-  for (const std::string& features : combinations(e.blocks, Combine::overview)) {
+  const std::vector<std::string> steps = combinations(e.blocks, Combine::steps),
+                                 shown = combinations(e.blocks, Combine::overview);
+  for (const std::string& features : shown) {
     const PairRows rows =
         load_pair(train, test, features, {.pca = o.pca, .memory_limit = o.memory_limit}, pool);
     Result r;
     r.features = features;
     r.blocks = size_t(std::count(features.begin(), features.end(), '+')) + 1;
-    r.step = features == steps[r.blocks - 1];
+    const bool end = features == shown.front() || features == shown.back();
+    r.step = end || (steps != shown && features == steps[r.blocks - 1]);
     r.neighbours = knn(rows.train, rows.test, o.k, pool);
     r.score = score_votes(vote(r.neighbours, e.train.labels), e.train.labels, e.test.labels);
-    if (!r.step || (r.blocks > 1 && r.blocks < e.blocks.size())) r.neighbours = {};
+    if (!end) r.neighbours = {};
     e.results.push_back(std::move(r));
   }
   return e;

@@ -30,7 +30,7 @@ struct Line {
   std::string name;
   std::vector<double> y;  // one per x
 };
-// The chart of percentages (two lines at most have styles) and the same numbers as a table.
+// The chart of percentages (five lines at most have styles) and the same numbers as a table.
 std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines,
                        std::string_view x_label, std::string_view y_label);
 

@@ -31,7 +31,7 @@ thead th{color:var(--soft);font-size:.9rem;vertical-align:bottom}td:first-child,
 .heat td,.heat th{border:0;padding:.3rem .6rem}.heat tbody td{min-width:4.2rem;height:3rem;text-align:center;background:rgb(47 111 222/calc(.75*var(--v)));border:1px solid var(--paper)}.heat thead th{text-align:center}
 svg{display:block;max-width:100%}svg text{font:14px system-ui,sans-serif;fill:var(--ink)}
 .chart{width:100%;max-width:46rem;height:auto}.grid{stroke:var(--line)}.line{fill:none;stroke-width:2.5}.mark{fill:none;stroke-width:9}
-.s0{stroke:var(--plain)}.line.s0{stroke-dasharray:6 4}.mark.s0{stroke-linecap:round}.s1{stroke:var(--accent)}.mark.s1{stroke-linecap:square}
+.s0{stroke:var(--plain)}.line.s0{stroke-dasharray:6 4}.mark.s0{stroke-linecap:round}.s1{stroke:var(--accent)}.mark.s1{stroke-linecap:square}.s2{stroke:var(--good)}.s3{stroke:var(--bad)}.line.s3{stroke-dasharray:2 3}.s4{stroke:var(--ink)}.line.s4{stroke-dasharray:10 4}.mark.s2,.mark.s4{stroke-linecap:round}.mark.s3{stroke-linecap:square}
 .key{display:inline-block;width:32px;height:10px;margin-right:.5rem}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(29rem,100%),1fr));gap:.8rem;margin-top:.6rem}
 .card{border:1px solid var(--line);border-radius:8px;padding:.7rem;display:grid;grid-template-columns:5.5rem 1fr;gap:0 .8rem;break-inside:avoid}

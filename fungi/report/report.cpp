@@ -11,6 +11,7 @@
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/combinations.h"
 #include "fungi/evaluate/fewshot.h"
+#include "fungi/evaluate/layers.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/pair.h"
 #include "fungi/feature/comparable.h"
@@ -82,6 +83,33 @@ std::string accuracy_section(const Evaluation& e) {
         &r == &e.plain() ? "" : points(c), 100 * r.score.mean_per_class);
   }
   return out + "</tbody></table></div>";
+}
+
+// Gradients of several layers as curves over the depth of the network: alone, and beside the
+// embedding.
+std::string layer_section(const Evaluation& e) {
+  std::vector<std::pair<std::string, double>> accuracies;
+  for (const Result& r : e.results) accuracies.emplace_back(r.features, 100 * r.score.accuracy);
+  const std::vector<LayerCurve> curves = layer_curves(accuracies);
+  std::string out;
+  for (size_t i = 0; i < curves.size(); ++i) {
+    const LayerCurve& first = curves[i];
+    const auto together = [&](const LayerCurve& c) {  // of the same blocks: in one chart
+      return c.objective == first.objective && c.beside == first.beside && c.blocks == first.blocks;
+    };
+    if (std::any_of(curves.begin(), curves.begin() + std::ptrdiff_t(i), together)) continue;
+    std::vector<std::string> names;
+    for (const size_t block : first.blocks) names.push_back(std::to_string(block));
+    if (names.size() < 2) continue;
+    std::vector<html::Line> lines{
+        {e.plain().features, std::vector<double>(names.size(), accuracies[0].second)}};
+    for (const LayerCurve& c : curves)
+      if (together(c)) lines.push_back({c.part, c.values});
+    out += fmt::format("<h3>{}{}</h3>", html::escape(first.objective),
+                       first.beside.empty() ? " alone" : " beside " + html::escape(first.beside)) +
+           html::line_chart(names, lines, "block", "top-1 %");
+  }
+  return out.empty() ? "" : "<h2>Gradients across layers</h2>" + out;
 }
 
 struct ClassRow {
@@ -288,7 +316,8 @@ std::string make_report(const Store& train, const Store& test, const Dataset* tr
   for (const std::string& note : report_notes(train, test, train_pictures, test_pictures))
     notes += fmt::format("<p class=note>Note: {}</p>", html::escape(note));
   const Evaluation e = report::evaluate(train, test, o, pool);
-  std::string body = headline(e, o, train.manifest().spec.model_path) + notes + accuracy_section(e);
+  std::string body = headline(e, o, train.manifest().spec.model_path) + notes +
+                     layer_section(e) + accuracy_section(e);
   if (e.results.size() > 1) {
     body += class_section(e) + few_shot_section(train, test, e, o, pool);
     body += "<h2>Neighbours, embedding beside gradients</h2>";

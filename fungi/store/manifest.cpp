@@ -63,13 +63,15 @@ std::string text_field(const Json& object, const char* name, const std::string& 
 
 // Names of blocks and state become file names, also when they come from a file somebody sent:
 // nothing of paths in them, and nothing that "<name>-[0-9]*.npy" would confuse.
-void require_file_name(const std::string& name, const std::string& place) {
+// `layers`: a layer may be part of it.
+void require_file_name(const std::string& name, const std::string& place, bool layers = false) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
   bool good = !name.empty() && letter(name[0]) && name != "rows" && name != "failed";
   for (size_t i = 0; i < name.size(); ++i) {
     const char next = i + 1 < name.size() ? name[i + 1] : '\0';
-    good = good && (letter(name[i]) || digit(name[i]) || name[i] == '_' || name[i] == '-');
+    good = good && (letter(name[i]) || digit(name[i]) || name[i] == '_' || name[i] == '-' ||
+                    (layers && (name[i] == '@' || name[i] == '.')));
     good = good && !(name[i] == '-' && digit(next));
   }
   if (!good) {
@@ -113,6 +115,16 @@ std::string_view factors_of(std::string_view block) {
     if (const std::string mark = factor_block("", which); block.ends_with(mark))
       return block.substr(0, block.size() - mark.size());
   return {};
+}
+
+std::string layer_block(std::string_view objective, std::string_view layer) {
+  return fmt::format("{}@{}", objective, layer);
+}
+
+std::pair<std::string_view, std::string_view> split_layer(std::string_view block) {
+  const size_t at = block.find('@');
+  if (at == std::string_view::npos) return {block, {}};
+  return {block.substr(0, at), block.substr(at + 1)};
 }
 
 bool is_feature(const StoreBlock& block) {
@@ -322,7 +334,7 @@ void require_valid(const StoreSpec& spec) {
   std::set<std::string> seen;
   for (const StoreBlock& block : spec.blocks) {
     const std::string& name = block.name;
-    require_file_name(name, "store");
+    require_file_name(name, "store", true);
     if (block.width == 0) fail(fmt::format("the block '{}' has no columns", name), "store");
     if (block.rows == 0) fail(fmt::format("the block '{}' has no rows", name), "store");
     if (!(block.weight > 0 && block.weight <= kMostWeight))

@@ -107,6 +107,11 @@ std::string factor_block(std::string_view objective, char which);
 // The objective whose factors a block holds; empty for any other block.
 std::string_view factors_of(std::string_view block);
 
+// The gradient of one of several layers is a block of its own, "kl@blocks.3.mlp.fc2".
+std::string layer_block(std::string_view objective, std::string_view layer);
+// The objective and the layer in the name of a block; the layer is empty where it has none.
+std::pair<std::string_view, std::string_view> split_layer(std::string_view block);
+
 // Features are blocks that can stand side by side: one row per sample, and no kept factors.
 bool is_feature(const StoreBlock& block);
 std::vector<std::string> feature_names(const StoreSpec& spec);
