@@ -38,6 +38,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"label_column", "--label-column"},
     {"label_names", "--label-names"},
     {"lambda", "--lambda"},
+    {"layers", "--layers"},
     {"layout", "--layout"},
     {"like", "--like"},
     {"metric", "--metric"},
@@ -45,6 +46,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"models", "'fungi models'"},
     {"most_rows", "--most-rows"},
     {"objectives", "--objectives"},
+    {"offline", "--offline"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
     {"precision", "--precision"},
@@ -52,9 +54,12 @@ const std::map<std::string_view, std::string_view> kWords{
     {"probes", "--probes"},
     {"project", "'fungi project'"},
     {"prune", "--prune"},
+    {"pull", "'fungi pull'"},
+    {"reduce", "--reduce"},
     {"replies", "--replies"},
     {"retry_failed", "--retry-failed"},
     {"sampling", "--sampling"},
+    {"seeds", "--seeds"},
     {"segment", "'fungi segment'"},
     {"split", "--split"},
     {"stated_facts", "--set"},
@@ -82,6 +87,8 @@ std::string worded(std::string_view text) {
     const auto own = kWords.find(word.name);
     if (own == kWords.end()) return {};
     std::string said(own->second);
+    if (said.ends_with('\'') && word.key.empty() && !word.value.empty())  // a whole command
+      return said.insert(said.size() - 1, " " + std::string(word.value));
     if (!word.key.empty()) said.append(" ").append(word.key);
     if (!word.value.empty()) said.append(word.key.empty() ? " " : "=").append(word.value);
     return said;

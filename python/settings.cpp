@@ -76,7 +76,8 @@ void apply_projection(const nb::dict& stated, ExtractorOptions& e) {
 
 void require_gradients(const nb::dict& stated, const ExtractorOptions& e) {
   if (!e.objectives.empty()) return;
-  for (const char* name : {"projection", "projection_dim", "layer", "keep_factors", "weight"})
+  for (const char* name : {"projection", "projection_dim", "layer", "layers", "keep_factors",
+                           "weight"})
     if (stated.contains(name))
       raise("InputError", "is about gradients, of which objectives=\"none\" has none", name,
             "leave it out");
@@ -95,7 +96,11 @@ void apply(const nb::dict& stated, ExtractionSettings& settings) {
       require_stated_key(key);
       b.stated_facts[key] = value;
     }
-  if (has("layer")) b.layer = text("layer");
+  if (has("layer") && has("layers"))
+    raise("InputError", "one layer and several cannot both be meant", "layers",
+          "leave out layer or layers");
+  if (has("layer")) b.layer = text("layer"), b.layers.clear();
+  if (has("layers")) b.layers = nb::cast<std::vector<std::string>>(stated["layers"]);
   b.precision.reset();
   if (has("precision") && text("precision") != "auto")
     b.precision = parse_precision(text("precision"));

@@ -24,8 +24,8 @@ struct Augmentation {
 // Which crop it is: blur and solarisation differ.
 enum class CropRole { first_global, other_global, local };
 
-// The same numbers of torch's generator in the order in which torchvision asks for them; those that
-// DINO takes from Python's generator come from this one, too.
+// Numbers of torch's generator in the order in which torchvision asks for them; those that DINO
+// takes from Python's generator come from this one, too.
 Augmentation draw_augmentation(CropRole role, TorchRandom& random);
 
 void apply(const Augmentation& augmentation, Image& image);

@@ -42,7 +42,7 @@ def _held(data: Any, kind: str, ids: Sequence[str] | None, labels: Sequence[Any]
 
 
 def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str | Iterable[str] | None = None,
-            preset: str | None = None, layer: str | None = None, precision: str | None = None,
+            preset: str | None = None, layer: str | None = None, layers: str | Iterable[str] | None = None, precision: str | None = None,
             facts: Mapping[str, Any] | None = None, projection: str | None = None, projection_dim: int | None = None,
             weight: float | None = None, given: Any = None, seed: int | None = None, like: PathLike | Store | None = None, kind: str = "auto", split: str = "",
             fold: str | int = "", text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
@@ -61,6 +61,7 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     statistics: of sounds for AST: mean and std of the "model", "measure"d on the data, or of "esc50" or "speechcommands".
     fold: of a list, rows whose column fold is this; "!1": all but 1.
     like: another store, whose heads, negatives, classes, model and settings are used for all that is left out.
+    layers: gradients of several layers at once, each a block of its own: "blocks.*.mlp.fc2" gives kl@blocks.0.mlp.fc2, ...
     facts: what the file does not tell (`--set`): {"heads": 6}.
 
     Left out, options have the command line's defaults: objectives kl, dino and simclr; preset native; layer
@@ -77,7 +78,7 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     if limit and prune:
         raise InputError("together they would drop all rows beyond the limit", "prune", "leave out limit or prune")
     choice(kind, "kind", KINDS)
-    stated = stated_settings(objectives=objectives, preset=preset, layer=layer, precision=precision, facts=facts,
+    stated = stated_settings(objectives=objectives, preset=preset, layer=layer, layers=layers, precision=precision, facts=facts,
                              projection=projection, projection_dim=projection_dim, weight=weight, given=given, seed=seed, storage=storage,
                              keep_factors=keep_factors, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
                              max_tokens=max_tokens, tokenizer=tokenizer, window=window)

@@ -74,6 +74,11 @@ def stated_settings(**settings: Any) -> dict[str, Any]:
         settings["objectives"] = objective_words(settings["objectives"])
     if settings.get("facts") is not None:
         settings["facts"] = {str(key): str(value) for key, value in settings["facts"].items()}
+    if settings.get("layers") is not None:
+        layers = settings["layers"]
+        settings["layers"] = [layers] if isinstance(layers, str) else [str(layer) for layer in layers]
+        if not settings["layers"]:
+            raise InputError("expected names of layers, found none", "layers", "give at least one, 'blocks.*.attn.proj'")
     settings["given"] = _models.arrays(settings.get("given"))
     if settings.get("tokenizer") is not None:
         settings["tokenizer"] = os.fspath(settings["tokenizer"])
@@ -114,7 +119,8 @@ class Extractor:
     """
 
     def __init__(self, model: Any = None, *, objectives: str | Iterable[str] | None = None, preset: str | None = None,
-                 layer: str | None = None, precision: str | None = None, facts: Mapping[str, Any] | None = None,
+                 layer: str | None = None, layers: str | Iterable[str] | None = None, precision: str | None = None,
+                 facts: Mapping[str, Any] | None = None,
                  projection: str | None = None, projection_dim: int | None = None, weight: float | None = None, given: Any = None,
                  seed: int | None = None,
                  exif: bool | None = None, allow_truncated: bool | None = None, prefix: str | None = None,
@@ -123,7 +129,7 @@ class Extractor:
         if model is None and like is None:
             raise InputError("expected a model, found none", "model", "give a checkpoint, or like= a store")
         self._settings = stated_settings(
-            objectives=objectives, preset=preset, layer=layer, precision=precision, facts=facts, projection=projection,
+            objectives=objectives, preset=preset, layer=layer, layers=layers, precision=precision, facts=facts, projection=projection,
             projection_dim=projection_dim, weight=weight, given=given, seed=seed, exif=exif, allow_truncated=allow_truncated, prefix=prefix,
             max_tokens=max_tokens, tokenizer=tokenizer, window=window)
         self._like = path(like, "like")

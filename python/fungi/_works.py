@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs export, report, inspect, models, info, bench, prompts and reproduce."""
+"""The verbs export, report, inspect, models, info, bench, prompts, pull and reproduce."""
 from __future__ import annotations
 
 import os
@@ -115,8 +115,8 @@ def info(folder: PathLike | Store | Index | None = None) -> dict[str, Any]:
 
 
 def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, seconds: float = 3, batch: int = 0,
-          layer: str | None = None, precision: str | None = None, facts: Mapping[str, Any] | None = None,
-          threads: int = 0) -> dict[str, Any]:
+          layer: str | None = None, layers: str | Iterable[str] | None = None, precision: str | None = None,
+          facts: Mapping[str, Any] | None = None, threads: int = 0) -> dict[str, Any]:
     """Samples per second of a backbone, and where the time goes: a checkpoint, or random weights by architecture name.
 
     It runs in a process of its own, so that nothing else of this one is measured.
@@ -128,6 +128,8 @@ def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, sec
     words = ["bench", "-m", path(model, "model"), "--seconds", str(seconds), "--json", "-j", str(threads_of(threads))]
     if objectives is not None:
         words += ["--objectives", *(objective_words(objectives) or [])]
+    if layers is not None:
+        words += ["--layers", *([layers] if isinstance(layers, str) else layers)]
     for option, value in (("--batch", batch), ("--layer", layer), ("--precision", precision)):
         if value:
             words += [option, str(value)]
@@ -160,6 +162,26 @@ def prompts(train: Store | PathLike, test: Store | PathLike, output: PathLike | 
             words.append(os.fspath(value) if isinstance(value, os.PathLike) else str(value))
     words += ["--random"] * random + ["--key-over-http"] * key_over_http
     return _command.run(words)
+
+
+def pull(model: str, *, endpoint: str | None = None, weights: str | None = None, offline: bool = False, tries: int | None = None,
+         timeout: float | None = None) -> str:
+    """Fetches a model, ORG/NAME or ORG/NAME@REVISION, from the hub, once; gives the path to open. `"hf:ORG/NAME"` as a model
+    is this path. It runs in a process of its own.
+
+    >>> import fungi
+    >>> fungi.pull("nobody/nothing", offline=True)
+    Traceback (most recent call last):
+    ...
+    fungi._errors.Error: fungi pull: nobody/nothing: this machine has nothing of revision 'main' (pull it once without offline)
+    """
+    words = ["pull", model, "--json"] + ["--offline"] * offline
+    for name, value in (("endpoint", endpoint), ("weights", weights), ("tries", tries), ("timeout", timeout)):
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    out = _command.run(words)
+    warn(out["notes"])
+    return str(out["path"])
 
 
 def reproduce(*arguments: str) -> Any:

@@ -112,12 +112,14 @@ TEST(Ablation, MistakesAreNamed) {
   EXPECT_ERROR("head=none", make_objective("kl:head=none,width=5", context));
   EXPECT_ERROR("heads=shared", make_objective("dino:head=none,heads=shared", context));
   EXPECT_ERROR("normalise", make_objective("kl:normalise=maybe", context));
-  EXPECT_ERROR("head=none", make_objective("simclr:head=none", context)
-                                ->restore({{"head.weight", Matrix<float>(2, kWidth)},
-                                           {"head.bias", Matrix<float>(1, 2)}}));
+  std::vector<NamedMatrix> head;
+  head.push_back({"head.weight", Matrix<float>(2, kWidth)});
+  head.push_back({"head.bias", Matrix<float>(1, 2)});
+  EXPECT_ERROR("head=none", make_objective("simclr:head=none", context)->restore(head));
+  std::vector<NamedMatrix> teacher;
+  teacher.push_back({"teacher.weight", Matrix<float>(2, kWidth)});
   EXPECT_ERROR("dino-teacher-weight",
-               make_objective("dino:heads=shared", context)
-                   ->restore({{"teacher.weight", Matrix<float>(2, kWidth)}}));
+               make_objective("dino:heads=shared", context)->restore(teacher));
   EXPECT_ERROR("augmentation", make_objective("dino:augmentation=much", context));
 }
 

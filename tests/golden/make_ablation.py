@@ -101,15 +101,17 @@ def heads():
 # ---------------------------------------------------------------- DINO's augmentation
 
 
-def uniform(low=0.0, high=1.0):
-    return torch.empty(1).uniform_(low, high).item()
+def uniform(low, high):
+    """As torch's uniform_, whose last bit depends on whether the processor fuses the product with the sum: here it does not."""
+    low, high = np.float32(low), np.float32(high)
+    return float(np.float32(torch.rand(1).item()) * (high - low) + low)
 
 
 def crop_box(width, height, area):
     """RandomResizedCrop's parameters, the way torchvision draws them."""
     for _ in range(10):
         target = width * height * uniform(*area)
-        ratio = torch.exp(torch.empty(1).uniform_(*torch.log(torch.tensor([3 / 4, 4 / 3])).tolist())).item()
+        ratio = torch.exp(torch.tensor(uniform(*torch.log(torch.tensor([3 / 4, 4 / 3])).tolist()))).item()
         w, h = round(math.sqrt(target * ratio)), round(math.sqrt(target / ratio))
         if 0 < w <= width and 0 < h <= height:
             top = torch.randint(0, height - h + 1, (1,)).item()
@@ -156,7 +158,9 @@ def augmentations():
         torch.manual_seed(seed ^ 0xFFFFFFFF)
         views, done = [], []
         for i, box in enumerate(boxes):
-            crop = image.crop(box).resize((side, side), Image.BICUBIC)
+            # Along rows first, as Pillow did before version 13, which begins with the axis that shrinks.
+            crop = image.crop(box)
+            crop = crop.resize((side, crop.height), Image.BICUBIC).resize((side, side), Image.BICUBIC)
             view, steps = augmented(crop, "first" if i == 0 else "other" if i < counts[0] else "local")
             views.append(fnv1a64(view.tobytes()))
             done.append(steps)

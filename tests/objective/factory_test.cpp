@@ -204,7 +204,7 @@ TEST(Factory, BadSpecificationsNameWhatIsAccepted) {
     return test::error_of([&] { make_objective(text, context()); });
   };
   EXPECT_NE(hint("klr").find("kl, dino, simclr, deepcluster, ibot"), std::string::npos);
-  EXPECT_NE(hint("kl:tau=1").find("temperature, width, direction"), std::string::npos);
+  EXPECT_NE(hint("kl:tau=1").find("temperature, width, normalise, head, direction"), std::string::npos);
   EXPECT_NE(hint("kl:direction=up").find("uniform_first, model_first"), std::string::npos);
   for (const char* bad :
        {"", "kl:temperature", "kl:temperature=", "kl:=3", "kl:temperature=0", "kl:temperature=nan",
