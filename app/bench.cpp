@@ -83,13 +83,13 @@ BenchRate bench_backbone(const Backbone& backbone, bool backward, size_t batch, 
   pool.parallel_for(pool.threads(), 1, [&](size_t i, size_t, unsigned) {
     using Clock = std::chrono::steady_clock;
     Matrix<float> e(batch, a.embedding_width), d(batch, a.embedding_width);
-    LayerGradient gradient;
+    std::vector<LayerGradient> gradients(backbone.layers().size());
     auto once = [&] {
       backbone.forward(Inputs::images(pixels), workspaces[i], e);
       if (!backward) return;
       for (size_t k = 0; k < batch * e.cols(); ++k)
         d.data()[k] = e.data()[k];  // a KL-like gradient: any dense one costs the same
-      backbone.backward(d, workspaces[i], gradient);
+      backbone.backward(d, workspaces[i], gradients);
     };
     once();
     workspaces[i].stages.clear();

@@ -58,7 +58,7 @@ CLI::Validator layer_pattern() {
       parse_layers({text}, kSomeBlocks);
       return "";
     } catch (const Error& e) {
-      return fmt::format("{}: {}", e.message(), e.hint());
+      return fmt::format("'{}' names no layer: {}", text, e.hint());
     }
   };
   return CLI::Validator(check, "");

@@ -195,7 +195,12 @@ std::vector<fs::path> export_hdf5(const Store& store, const fs::path& folder,
   for (const StoreBlock& block : store.manifest().spec.blocks) {
     const bool embedding = block.name == "embedding";
     Output output(folder / (prefix + (embedding ? "embeddings" : block.name) + ".h5"));
-    output.add_rows(store, block, embedding ? "embeddings" : options.layer);
+    std::string layer = options.layer;  // of several layers the block's own, as "mlp_fc2"
+    if (const std::string_view own = split_layer(block.name).second; !own.empty()) {
+      layer = own.substr(own.find('.', own.find('.') + 1) + 1);
+      std::replace(layer.begin(), layer.end(), '.', '_');
+    }
+    output.add_rows(store, block, embedding ? "embeddings" : layer);
     if (embedding && targets) output.add_targets(labels);
     if (embedding) output.add_texts("ids", store.ids());
     if (embedding && !store.classes().empty()) output.add_texts("classes", store.classes());

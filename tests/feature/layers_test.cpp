@@ -5,6 +5,7 @@
 
 #include "fungi/evaluate/combinations.h"
 #include "fungi/evaluate/layers.h"
+#include "fungi/feature/comparable.h"
 #include "fungi/feature/reopen.h"
 #include "tests/feature/extractor_fixture.h"
 #include "tests/support/errors.h"
