@@ -150,6 +150,7 @@ std::string human_bytes(double bytes);
 double peak_rss_mb();
 
 Verb add_extract(CLI::App& parent, CLI::App*& self);
+Verb add_pull(CLI::App& parent, CLI::App*& self);
 Verb add_project(CLI::App& parent, CLI::App*& self);
 Verb add_knn(CLI::App& parent, CLI::App*& self);
 Verb add_choose(CLI::App& parent, CLI::App*& self);
