@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), for the test that opens the report.
+# With the word "browser": also Chromium (350 MB), for the test that opens the report; with "wheel": the archives that a wheel takes from.
 set -euo pipefail
 
 packages=(
@@ -13,6 +13,7 @@ packages=(
   libgtest-dev libbenchmark-dev hdf5-tools
 )
 [ "${1:-}" = browser ] && packages+=(chromium)
+[ "${1:-}" = wheel ] && packages+=(liblapack-dev libblas-dev)
 
 missing=()
 for package in "${packages[@]}"; do
