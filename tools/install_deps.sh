@@ -8,7 +8,7 @@ packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-numpy python3-dev python3-venv
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavif-dev libheif-dev zlib1g-dev libzip-dev libarchive-dev
-  libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libsndfile1-dev libsoxr-dev libkissfft-dev
+  libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libcpp-httplib-dev libsndfile1-dev libsoxr-dev libkissfft-dev
   libopenblas-dev liblapacke-dev libhdf5-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
