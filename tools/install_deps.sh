@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), for the test that opens the report.
+# With the word "browser": also Chromium (350 MB), and Node where there is none, for the tests that open the report and the page.
 set -euo pipefail
 
 packages=(
@@ -12,7 +12,10 @@ packages=(
   libopenblas-dev liblapacke-dev libhdf5-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
-[ "${1:-}" = browser ] && packages+=(chromium)
+if [ "${1:-}" = browser ]; then
+  packages+=(chromium)
+  command -v npm >/dev/null || packages+=(nodejs npm)
+fi
 
 missing=()
 for package in "${packages[@]}"; do

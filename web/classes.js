@@ -29,6 +29,7 @@ async function rowsOf(place, store, name) {
       announce(counted.textContent);
     } catch (error) {
       if (error.status === 401) throw error;
+      more.hidden = true;
       counted.replaceChildren(trouble(error));
     }
     more.disabled = false;

@@ -107,7 +107,11 @@ export class Plot {
       if (style.late || this.marked.has(i)) late.push([i, style]);
       else this.spot(to, ...place(i), radius, style, this.marked.size > 0);
     }
-    for (const [i, style] of late) this.spot(to, ...place(i), radius * (this.marked.has(i) ? 1.25 : 1), style, false);
+    for (const [i, style] of late) {
+      const marked = this.marked.has(i);
+      const plain = {...style, faint: style.faint && !marked};
+      this.spot(to, ...place(i), radius * (marked ? 1.25 : 1), plain, this.marked.size > 0 && !marked);
+    }
     if (this.at >= 0 && this.at < count) {
       const [px, py] = place(this.at);
       to.globalAlpha = 1;
