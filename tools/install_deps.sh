@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), and Node where there is none, for the tests that open the report and the page.
+# With the word "browser": also Chromium (350 MB), and Node where there is none, for the tests that open the report and the page; with
+# "wheel": the archives that a wheel takes from.
 set -euo pipefail
 
 packages=(
@@ -16,6 +17,7 @@ if [ "${1:-}" = browser ]; then
   packages+=(chromium)
   command -v npm >/dev/null || packages+=(nodejs npm)
 fi
+[ "${1:-}" = wheel ] && packages+=(liblapack-dev libblas-dev)
 
 missing=()
 for package in "${packages[@]}"; do
