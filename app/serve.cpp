@@ -82,7 +82,7 @@ int run(Arguments a) {
   for (const std::string& note : service.notes()) say("note: {}\n", shown(worded(note)));
   Server server(service, std::move(a.server));
   if (a.json)
-    print_json({{"url", server.url()}, {"port", server.port()}, {"stores", service.stores()}});
+    fmt::print("{}\n", nlohmann::json{{"url", server.url()}, {"stores", service.stores()}}.dump());
   else
     fmt::print("{}\n", server.url());
   std::fflush(stdout);

@@ -56,7 +56,7 @@ struct Current {
   Wire* wire = nullptr;
   WebRequest request;
   std::optional<WebAnswer> refused;
-  bool head_came = false, body_left = false;
+  bool head_came = false, body_left = false, last = false;
   Clock::time_point begin;
 };
 thread_local Current* current = nullptr;
@@ -105,7 +105,7 @@ class Protocol final : public httplib::Server, public Http {
                                          [&](httplib::Request& r) { head_came(r, closed); });
       current = nullptr;
       if (now.body_left || !now.head_came) return wire.finish();
-      if (!alive || closed || last) return wire.finish();
+      if (!alive || closed || last || now.last) return wire.finish();
     }
   }
 
@@ -139,7 +139,7 @@ class Protocol final : public httplib::Server, public Http {
     if (closed || rules_.draining()) {
       r.headers.erase("Connection");
       r.set_header("Connection", "close");
-      closed = true;
+      closed = c.last = true;
     }
   }
 
@@ -211,6 +211,11 @@ class Protocol final : public httplib::Server, public Http {
     for (const auto& [name, value] : from.headers) {
       to.headers.erase(name);
       to.set_header(name, value);
+    }
+    // A server that began to end meanwhile; one that ended before has said so by itself.
+    if (!current->last && rules_.draining()) {
+      to.set_header("Connection", "close");
+      current->last = true;
     }
     to.headers.erase("Content-Type");
     to.set_content(from.body, from.content_type);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMostFields = 2048;
 constexpr std::string_view kEnd = "\r\n";
+constexpr char kDashes[] = {'-', '-', 0};
 
 [[noreturn]] void broken(const std::string& what) {
   refuse("expected a body of multipart/form-data, " + what, "body",
@@ -80,7 +81,7 @@ std::string media_type(std::string_view content_type) {
 std::vector<FormField> read_multipart(std::string_view content_type, std::string_view body) {
   const auto boundary = parameter(content_type, "boundary");
   if (!boundary || boundary->empty() || boundary->size() > 200) broken("found no boundary");
-  const std::string mark = "--" + *boundary, next = "\r\n" + mark;
+  const std::string mark = kDashes + *boundary, next = "\r\n" + mark;
   if (!body.starts_with(mark)) {
     const size_t first = body.find(next);
     if (first == std::string_view::npos) broken("found none of its boundaries");
@@ -88,7 +89,7 @@ std::vector<FormField> read_multipart(std::string_view content_type, std::string
   }
   body.remove_prefix(mark.size());
   std::vector<FormField> fields;
-  while (!body.starts_with("--")) {
+  while (!body.starts_with(kDashes)) {
     if (fields.size() == kMostFields)
       broken(fmt::format("found more than {} fields", kMostFields));
     while (body.starts_with(' ') || body.starts_with('\t')) body.remove_prefix(1);

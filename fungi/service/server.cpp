@@ -172,6 +172,7 @@ Server::Server(Service& service, ServerOptions options)
       o.listen, o.port, o.connections,
       o.certificate.empty() ? nullptr : service::open_tls(o.certificate, o.key),
       [s](service::Wire& wire) { s->http->serve(wire); });
+  service.drain(false);
   service.count_connections([s] { return s->listener->connections(); });
 }
 

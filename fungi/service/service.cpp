@@ -167,12 +167,7 @@ const std::vector<std::string>& Service::notes() const { return state_->notes; }
 size_t Service::stores() const { return state_->holdings.size(); }
 size_t Service::waiting() const { return state_->samples.waiting(); }
 bool Service::draining() const { return state_->draining; }
-void Service::drain() { state_->draining = true; }
-
-void Service::end() {
-  state_->samples.stop();
-  state_->searches.stop();
-}
+void Service::drain(bool draining) { state_->draining = draining; }
 
 void Service::count_connections(std::function<size_t()> count) {
   state_->metrics.connections = std::move(count);

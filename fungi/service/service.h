@@ -80,9 +80,8 @@ class Service {
   // Whoever holds a port tells how many connections there are, and what was answered, for /metrics.
   void count_connections(std::function<size_t()> count);
   void log(const WebRequest& request, const WebAnswer& answer, double seconds);
-  // From now on /healthz says so, and nobody waits in the queue any more once end() is called.
-  void drain();
-  void end();
+  // Whether whoever holds the port is about to give it up, as /healthz then says.
+  void drain(bool draining = true);
   bool draining() const;
 
   struct State;

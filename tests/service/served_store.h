@@ -3,6 +3,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -77,6 +78,24 @@ class ServedStore {
  private:
   TemporaryFolder folder_{place_in_memory()};
 };
+
+// Made once: it takes a second.
+inline const ServedStore& made() {
+  static const ServedStore store;
+  return store;
+}
+
+inline Json json_of(const WebAnswer& answer, int status = 200) {
+  EXPECT_EQ(answer.status, status) << answer.body;
+  Json body = Json::parse(answer.body, nullptr, false);
+  EXPECT_FALSE(body.is_discarded()) << answer.body;
+  if (status >= 400) {
+    EXPECT_FALSE(body["error"]["message"].get<std::string>().empty());
+  }
+  return body;
+}
+
+inline std::string picture() { return png(stripes(50, 44, 77, 5)); }
 
 inline WebRequest get(const std::string& path, std::multimap<std::string, std::string> query = {}) {
   return {.path = path, .query = std::move(query)};
