@@ -51,6 +51,7 @@
 #include "fungi/segment/patch_features.h"
 #include "fungi/segment/patch_labels.h"
 #include "fungi/segment/protocol.h"
+#include "fungi/service/server.h"
 #include "fungi/store/export.h"
 #include "fungi/store/store.h"
 #include "fungi/token/tokenizer.h"
