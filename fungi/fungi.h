@@ -16,6 +16,7 @@
 #include "fungi/evaluate/clustering.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/ground_truth.h"
+#include "fungi/evaluate/layers.h"
 #include "fungi/evaluate/linear_probe.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/protocol.h"

@@ -143,6 +143,33 @@ def test_choose(data, words, arguments):
     assert fungi.Store(data.test).to_pandas(weighted).shape == (20, 258) if importlib.util.find_spec("pandas") else True
 
 
+@pytest.mark.parametrize("verb, stores, words, arguments", [
+    ("knn", 2, ["-k", 3, "--reduce", "gaussian", "--pca", 8], {"k": 3, "reduce": "gaussian", "pca": 8}),
+    ("knn", 2, ["-k", 3, "--shots", 2, "--sampling", "stratified"], {"k": 3, "shots": 2, "sampling": "stratified"}),
+    ("kmeans", 1, ["--features", "kl"], {"features": "kl"}),
+    ("retrieve", 2, ["--reduce", "sign", "--pca", 16], {"reduce": "sign", "pca": 16}),
+    ("choose", 1, ["-k", 3, "--folds", 2, "--weights", 1], {"k": 3, "folds": 2, "weights": [1]})])
+def test_seeds(data, verb, stores, words, arguments):
+    paths = [data.train, data.test][:stores]
+    theirs = cli_json(verb, *paths, *words, "--seeds", 0, 5)
+    ours = getattr(fungi, verb)(*paths, seeds=[0, 5], **arguments)
+    ours = ours if isinstance(ours, list) else [ours]
+    assert len(theirs) == len(ours)
+    for one, other in zip(theirs, ours):
+        assert one["seeds"] == other.seeds and one["mean"] == other.mean and one["deviation"] == other.deviation
+        assert len(other.by_seed) == 2
+    with pytest.raises(fungi.FungiError):
+        getattr(fungi, verb)(*paths, seeds=[3, 3], **arguments)
+
+
+def test_layers(data, tmp_path):
+    pictures = data.test_pictures / "bag"
+    cli("extract", pictures, "-m", "demo", "-o", tmp_path / "a", "--objectives", "kl", "--layers", "blocks.*.mlp.fc2", "-q")
+    fungi.extract(pictures, tmp_path / "b", model="demo", objectives="kl", layers="blocks.*.mlp.fc2", progress=False)
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    assert "kl@blocks.3.mlp.fc2" in fungi.Store(tmp_path / "b").blocks
+
+
 def test_cka(data):
     theirs, ours = cli_json("cka", data.train), fungi.cka(data.train)
     assert theirs["blocks"] == ours.blocks and theirs["cka"] == ours.cka.tolist()
