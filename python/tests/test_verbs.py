@@ -158,7 +158,7 @@ def test_seeds(data, verb, stores, words, arguments):
     for one, other in zip(theirs, ours):
         assert one["seeds"] == other.seeds and one["mean"] == other.mean and one["deviation"] == other.deviation
         assert len(other.by_seed) == 2
-    with pytest.raises(fungi.FungiError):
+    with pytest.raises(fungi.Error):
         getattr(fungi, verb)(*paths, seeds=[3, 3], **arguments)
 
 
