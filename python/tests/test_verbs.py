@@ -277,7 +277,7 @@ RENAMED = {"lambda": "lambdas", "set": "facts", "image": "images", "text": "text
 
 
 @pytest.mark.parametrize("verb", ["extract", "project", "knn", "linear", "kmeans", "retrieve", "choose", "cka", "pca", "index", "search", "export",
-                                  "report", "inspect", "info", "bench", "segment", "prompts", "pull"])
+                                  "report", "inspect", "info", "bench", "segment", "prompts", "pull", "serve"])
 def test_every_option_is_an_argument(verb):
     options = re.findall(r"^ +(?:-\w,)?--([a-z][a-z-]*)", cli(verb, "--help"), re.MULTILINE)
     names = inspect.signature(getattr(fungi, verb)).parameters
