@@ -15,7 +15,6 @@ namespace {
 struct Arguments {
   std::string train;
   ChooseOptions options;
-  SeedsOption seeds;
   ThreadsOption threads;
   bool json = false;
 };
@@ -27,43 +26,7 @@ nlohmann::json json_of(const WeightedFeatures& f) {
           {"gain_error", f.gain_error}};
 }
 
-nlohmann::json json_of(const Choice& choice, const std::vector<std::string>& notes) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const WeightedFeatures& f : choice.best_of_blocks) list.push_back(json_of(f));
-  nlohmann::json result{{"rows", choice.rows},
-                        {"k", choice.k},
-                        {"first", json_of(choice.first)},
-                        {"chosen", json_of(choice.chosen)},
-                        {"expected_accuracy", choice.expected},
-                        {"expected_gain", choice.expected_gain},
-                        {"expected_error", choice.expected_error},
-                        {"best_of_blocks", list},
-                        {"notes", notes}};
-  if (!choice.equal.features.empty()) result["equal"] = json_of(choice.equal);
-  return result;
-}
-
-int run_over_seeds(const Arguments& a) {
-  Pool pool(a.threads.count());
-  const auto answer = [&](const uint32_t* seed) {
-    ChooseOptions options = a.options;
-    options.seed = *seed;
-    options.progress = Progress::of_long_work("choose", a.json);
-    const Choice choice = choose_features(Store::open(store_path(a.train, seed)), options, pool);
-    options.progress = {};
-    if (!a.json) fmt::print("seed {}: choose {}\n", *seed, choice.chosen.features);
-    return nlohmann::json::array({json_of(choice, choice.notes)});
-  };
-  return a.seeds.run({.draws = true}, {"rows", "k"},
-                     {{"expected_gain", "expected gain"},
-                      {"expected_accuracy", "expected %"},
-                      {"expected_error", ""}},
-                     a.json, answer, {});
-}
-
 int run(const Arguments& a) {
-  if (!a.seeds.seeds.empty()) return run_over_seeds(a);
-  check_seeds({}, {.stores = names_seed(a.train)});
   const Store train = Store::open(a.train);
   Pool pool(a.threads.count());
   ChooseOptions options = a.options;
@@ -73,7 +36,19 @@ int run(const Arguments& a) {
   Notes notes{.shown = !a.json};
   notes.add(choice.notes);
   if (a.json) {
-    print_json(json_of(choice, notes.list));
+    nlohmann::json list = nlohmann::json::array();
+    for (const WeightedFeatures& f : choice.best_of_blocks) list.push_back(json_of(f));
+    nlohmann::json result{{"rows", choice.rows},
+                          {"k", choice.k},
+                          {"first", json_of(choice.first)},
+                          {"chosen", json_of(choice.chosen)},
+                          {"expected_accuracy", choice.expected},
+                          {"expected_gain", choice.expected_gain},
+                          {"expected_error", choice.expected_error},
+                          {"best_of_blocks", list},
+                          {"notes", notes.list}};
+    if (!choice.equal.features.empty()) result["equal"] = json_of(choice.equal);
+    print_json(result);
     return kOk;
   }
   std::vector<std::vector<std::string>> table;
@@ -120,9 +95,8 @@ Verb add_choose(CLI::App& parent, CLI::App*& self) {
   self->add_option("--most-rows", a->options.most_rows, "Draw so many rows of larger stores")
       ->capture_default_str()
       ->type_name(kCount);
-  auto* seed = self->add_option("--seed", a->options.seed, "Of the folds, and of rows drawn")
-                   ->capture_default_str();
-  a->seeds.add_to(*self)->excludes(seed);
+  self->add_option("--seed", a->options.seed, "Of the folds, and of rows drawn")
+      ->capture_default_str();
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print one JSON value");
   return [a] { return run(*a); };

@@ -11,7 +11,6 @@ namespace fungi::app {
 Verb add_cka(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
     std::string store, features;
-    SeedsOption seeds;
     ThreadsOption threads;
     bool json = false;
   };
@@ -20,37 +19,27 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   self->add_option("store", a->store, "Feature store")->required();
   self->add_option("--features", a->features,
                    "Blocks joined with +, e.g. embedding+kl; default: all");
-  a->seeds.add_to(*self);
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
+    const Store store = Store::open(a->store);
     Pool pool(a->threads.count());
-    const auto answer = [&](const uint32_t* seed) {
-      const auto [names, cka] =
-          evaluate_cka(Store::open(store_path(a->store, seed)), a->features, pool);
-      nlohmann::json rows = nlohmann::json::array();
-      for (size_t i = 0; i < names.size(); ++i)
-        rows.push_back(std::vector<double>(cka.row(i), cka.row(i) + names.size()));
-      return nlohmann::json::array({{{"blocks", names}, {"cka", rows}}});
-    };
-    const SeededWork work{.stores = names_seed(a->store)};
-    if (!a->seeds.seeds.empty())
-      return a->seeds.run(work, {"blocks"}, {{"cka", "CKA"}}, a->json, answer, {});
-    check_seeds({}, work);
-    const nlohmann::json one = answer(nullptr)[0];
-    if (a->json) {
-      print_json(one);
-      return int(kOk);
-    }
-    std::vector<std::string> head{""};
+    const auto [names, cka] = evaluate_cka(store, a->features, pool);
+    nlohmann::json rows = nlohmann::json::array();
     std::vector<std::vector<std::string>> table;
-    for (size_t i = 0; i < one["blocks"].size(); ++i) {
-      head.push_back(one["blocks"][i]);
-      table.push_back({one["blocks"][i]});
-      for (const nlohmann::json& value : one["cka"][i])
-        table.back().push_back(fmt::format("{:.3f}", value.get<double>()));
+    for (size_t i = 0; i < names.size(); ++i) {
+      rows.push_back(std::vector<double>(cka.row(i), cka.row(i) + names.size()));
+      table.push_back({names[i]});
+      for (size_t j = 0; j < names.size(); ++j)
+        table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
     }
-    print_table(head, table);
+    if (a->json) {
+      print_json({{"blocks", names}, {"cka", rows}});
+    } else {
+      std::vector<std::string> head{""};
+      head.insert(head.end(), names.begin(), names.end());
+      print_table(head, table);
+    }
     return int(kOk);
   };
 }

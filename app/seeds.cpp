@@ -56,25 +56,8 @@ std::string cell(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// A matrix over seeds: every number with its deviation.
-void print_matrix(const Json& one, const std::string& name) {
-  std::vector<std::string> head{""};
-  std::vector<std::vector<std::string>> table;
-  for (size_t i = 0; i < one.at("blocks").size(); ++i) {
-    head.push_back(one.at("blocks")[i]);
-    table.push_back({one.at("blocks")[i]});
-    for (size_t j = 0; j < one.at("blocks").size(); ++j)
-      table.back().push_back(fmt::format("{:.3f} ± {:.3f}",
-                                         one.at("mean").at(name)[i][j].get<double>(),
-                                         one.at("deviation").at(name)[i][j].get<double>()));
-  }
-  print_table(head, table);
-}
-
 void print_joined(const Json& list, const std::vector<std::string>& same,
                   const std::vector<Measure>& measures) {
-  if (const std::string& name = measures[0].name; list[0].at("mean").at(name).is_array())
-    return print_matrix(list[0], name);
   std::vector<std::string> head = same;
   for (const auto& [name, title] : measures)
     if (!title.empty()) head.insert(head.end(), {title, "±"});

@@ -30,15 +30,6 @@ def _seeded(store: Store | PathLike, seed: int | None) -> Any:
     return native(store if seed is None or isinstance(store, Store) else _fungi.with_seed(path(store, "store"), seed))
 
 
-def _spread(values: Sequence[Any]) -> tuple[Any, Any]:
-    """Mean and deviation of numbers; of lists, place by place."""
-    if not isinstance(values[0], list):
-        mean, deviation = _fungi.spread_of([float(v) for v in values])
-        return mean, deviation
-    places = [_spread(place) for place in zip(*values)]
-    return [mean for mean, _ in places], [deviation for _, deviation in places]
-
-
 def _over_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike | None], draws: bool, hint: str,
                 measures: Sequence[str], run: Callable[[int | None], list[Any]]) -> Any:
     """The scores of a run; of seeds an OverSeeds of each combination."""
@@ -55,9 +46,14 @@ def _over_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike |
         spreads = {}
         for name in measures:
             values = [getattr(score, name) for score in each]
-            if not any(value is None for value in values):
-                spreads[name] = _spread([v.tolist() if hasattr(v, "tolist") else v for v in values])
-        out.append(OverSeeds(getattr(each[0], "features", ""), numbers, {n: s[0] for n, s in spreads.items()}, {n: s[1] for n, s in spreads.items()},
+            if any(value is None for value in values):
+                continue
+            if isinstance(values[0], list):
+                columns = [_fungi.spread_of([float(v) for v in column]) for column in zip(*values)]
+                spreads[name] = ([m for m, _ in columns], [d for _, d in columns])
+            else:
+                spreads[name] = _fungi.spread_of([float(v) for v in values])
+        out.append(OverSeeds(each[0].features, numbers, {n: s[0] for n, s in spreads.items()}, {n: s[1] for n, s in spreads.items()},
                              list(each), getattr(each[0], "relevance", None)))
     return out
 
@@ -200,8 +196,7 @@ def retrieve(database: Store | PathLike, queries: Store | PathLike, *, truth: Pa
 
 
 def choose(train: Store | PathLike, *, features: str | None = None, weights: Sequence[float] | None = None, k: int = 20, folds: int = 5,
-           most_rows: int = 8192, seed: int | None = None, seeds: Sequence[int] | None = None, threads: int = 0,
-           progress: Progress = None) -> Any:
+           most_rows: int = 8192, seed: int = 42, threads: int = 0, progress: Progress = None) -> Choice:
     """Which blocks of a store help on its own rows, and with how much weight.
 
     >>> import fungi
@@ -210,30 +205,19 @@ def choose(train: Store | PathLike, *, features: str | None = None, weights: Seq
     """
     if weights is not None and not (weights and all(isinstance(v, (int, float)) and v > 0 for v in weights)):
         raise InputError(f"expected positive numbers, found {weights!r}", "weights", "")
-    if seed is not None and seeds:
-        raise InputError("one seed and several cannot both be meant", "seeds", "leave out seed or seeds")
-
-    def run(one_of: int | None) -> list[Choice]:
-        drawn = one_of if one_of is not None else 42 if seed is None else count(seed, "seed")
-        with progress_function(progress) as show:
-            out = _fungi.choose(_seeded(train, one_of), features or "", [float(v) for v in weights or []], count(k, "k", 1),
-                                count(folds, "folds", 1), count(most_rows, "most_rows", 1), drawn, threads_of(threads), show)
-        warn(out["notes"], 5)
-        one = {name: WeightedFeatures(**out[name]) if out[name] else None for name in ("first", "chosen", "equal")}
-        return [made(Choice, out, **one, best_of_blocks=[WeightedFeatures(**f) for f in out["best_of_blocks"]])]
-
-    return _over_seeds(seeds, [train], True, "", ["expected_accuracy", "expected_gain", "expected_error"], run)[0]
+    with progress_function(progress) as show:
+        out = _fungi.choose(native(train), features or "", [float(v) for v in weights or []], count(k, "k", 1), count(folds, "folds", 1),
+                            count(most_rows, "most_rows", 1), count(seed, "seed"), threads_of(threads), show)
+    warn(out["notes"])
+    one = {name: WeightedFeatures(**out[name]) if out[name] else None for name in ("first", "chosen", "equal")}
+    return made(Choice, out, **one, best_of_blocks=[WeightedFeatures(**f) for f in out["best_of_blocks"]])
 
 
-def cka(store: Store | PathLike, *, features: str | None = None, seeds: Sequence[int] | None = None, threads: int = 0) -> Any:
+def cka(store: Store | PathLike, *, features: str | None = None, threads: int = 0) -> Cka:
     """Linear CKA between every two blocks: how much of one the other already says.
 
     >>> import fungi
     >>> fungi.cka(train).blocks
     ['embedding', 'kl']
     """
-
-    def run(seed: int | None) -> list[Cka]:
-        return [Cka(*_fungi.cka(_seeded(store, seed), features or "", threads_of(threads)))]
-
-    return _over_seeds(seeds, [store], False, "", ["cka"], run)[0]
+    return Cka(*_fungi.cka(native(store), features or "", threads_of(threads)))

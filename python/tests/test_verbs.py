@@ -147,8 +147,7 @@ def test_choose(data, words, arguments):
     ("knn", 2, ["-k", 3, "--reduce", "gaussian", "--pca", 8], {"k": 3, "reduce": "gaussian", "pca": 8}),
     ("knn", 2, ["-k", 3, "--shots", 2, "--sampling", "stratified"], {"k": 3, "shots": 2, "sampling": "stratified"}),
     ("kmeans", 1, ["--features", "kl"], {"features": "kl"}),
-    ("retrieve", 2, ["--reduce", "sign", "--pca", 16], {"reduce": "sign", "pca": 16}),
-    ("choose", 1, ["-k", 3, "--folds", 2, "--weights", 1], {"k": 3, "folds": 2, "weights": [1]})])
+    ("retrieve", 2, ["--reduce", "sign", "--pca", 16], {"reduce": "sign", "pca": 16})])
 def test_seeds(data, verb, stores, words, arguments):
     paths = [data.train, data.test][:stores]
     theirs = cli_json(verb, *paths, *words, "--seeds", 0, 5)
