@@ -258,6 +258,13 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
       stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));
 }
 
+void set_input(const NameReader& names, Architecture& a, size_t usual) {
+  std::tie(a.input_h, a.input_w) = stated_size(names).value_or(
+      config_input_size(names).value_or(std::pair(usual, usual)));
+  if (a.patch_h == 0 || a.patch_w == 0) return;  // settle_facts() refuses it
+  a.stored_grid_h = a.input_h / a.patch_h, a.stored_grid_w = a.input_w / a.patch_w;
+}
+
 void settle_facts(const NameReader& names, Architecture& a) {
   apply_stated(names, a);
   check(names, a);
