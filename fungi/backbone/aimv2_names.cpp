@@ -39,8 +39,10 @@ void read_aimv2(const NameReader& names, Architecture& a, RecipeWriter& w) {
   if (!attends && names.config_flag("/use_head").value_or(configured))
     refuse_missing(names, names.full(head + "cls_token"));
   a.pooling = attends ? Pooling::attention : Pooling::mean_patches;
-  a.pool_heads = a.heads, a.pool_query = false;
-  a.pool_bias = names.has(head + "k_proj.bias") || names.has(head + "v_proj.bias");
+  if (attends) {
+    a.pool_heads = a.heads, a.pool_query = false;
+    a.pool_bias = names.has(head + "k_proj.bias") || names.has(head + "v_proj.bias");
+  }
   a.head = names.has("visual_projection.weight");
   check_projection(names, a, "visual_projection.weight");
   if (a.head) a.embedding_width = names.dimension("visual_projection.weight", 0);

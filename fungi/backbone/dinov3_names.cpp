@@ -37,13 +37,15 @@ void read_dinov3(const NameReader& names, Architecture& a, RecipeWriter& w) {
   const std::string registers = "embeddings.register_tokens";
   const size_t configured_registers = names.config_size("/num_register_tokens").value_or(0);
   a.registers = names.has(registers) ? names.count(registers) / a.width : 0;
+  if (a.registers == 0 && (configured_registers || !configured))
+    refuse_missing(names, names.full(registers));
   if (a.registers != configured_registers && configured)
     fail(fmt::format("config.json says {} registers, the tensors say {}", configured_registers,
                      a.registers),
          names.checkpoint().path(), "the file is incomplete, or config.json is another model's");
-  if (!configured && a.registers == 0) refuse_missing(names, names.full(registers));
   a.prefix_tokens = 1 + a.registers;
   set_input(names, a, 224);
+  // DEVIATION: its processor resizes floats, which are never rounded to bytes.
   a.preprocess.transform.resize_size = a.input_h;
   a.preprocess.transform.set_squash(true), a.preprocess.transform.set_bilinear(true);
   a.preprocess.source = "DINOv3's processor, as it is without a file of its own";

@@ -117,7 +117,7 @@ std::span<const Dialect* const> dialects() {
       &kKwtNames,    &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames,
       &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kDistilbertNames,  &kMpnetNames,
       &kAlbertNames, &kModernbertNames,     &kT5Names,   &kAugregNames,      &kWhisperNames,
-      &kDinov3Names, &kSiglipNames, &kAimv2Names};
+      &kDinov3Names, &kSiglipNames, &kAimv2Names, &kTimmRotaryNames, &kTimmAimv2Names};
   return all;
 }
 

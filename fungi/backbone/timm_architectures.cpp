@@ -79,8 +79,8 @@ const TimmArchitecture* find_timm_architecture(const NameReader& names, const Ar
     fail(fmt::format("{} is {} wide, the tensors say {}", name, stated ? known->width : expected,
                      a.width),
          names.checkpoint().path(),
-         "the architecture in config.json or in `stated_facts[architecture]` is another model's: "
-         "correct it");
+         "correct the architecture in config.json or in `stated_facts[architecture]`: it is another "
+         "model's");
   if (known) check_size(names, a, name);
   return known;
 }

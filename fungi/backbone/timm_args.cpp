@@ -65,8 +65,6 @@ const std::set<std::string> kUnderstood{"act_layer",
                                         "swiglu_mlp",
                                         "use_abs_pos_emb",
                                         "use_fc_norm",
-                                        "use_post_transformer_norm",
-                                        "use_pre_transformer_norm",
                                         "weight_init"};
 
 // As numbers and flags stand in JSON.
@@ -88,6 +86,8 @@ std::map<std::string, std::set<std::string>> fixed_args(const Architecture& a) {
       {"rope_temperature", number(a.rotary_theta)},
       {"rope_type", {a.rotary_centred ? "\"dinov3\"" : "\"cat\"", "\"\""}},
       {"use_post_norm", flag(false)},
+      {"use_post_transformer_norm", {"null"}},
+      {"use_pre_transformer_norm", flag(a.norm_pre)},
       {"use_rot_pos_emb", flag(a.rotary)},
       // of a model without rotary positions it is the size of nothing
       {"ref_feat_shape", {fmt::format("[{},{}]", grid, grid), fmt::format("{}", grid)}}};

@@ -34,15 +34,16 @@ void set_family(const NameReader& names, const Origin& origin, const TimmArchite
   const bool pools = names.has_affine("attn_pool.kv");
   if (pools && a.norm_pre && !known)
     fail("a Perception Encoder, whose rotary positions no tensor tells", names.checkpoint().path(),
-         "keep timm's config.json beside it, or state its name in timm: "
-         "`stated_facts[architecture]`");
+         "correct the file's name to that of its architecture in timm, keep timm's config.json "
+         "beside it, or state `stated_facts[architecture]`");
   if ((origin.mentions("siglip") || pools) && !known && !names.stated("activation") &&
       !config_activation(names))
     fail("SigLIP's towers have two activations, which nothing tells apart",
          names.checkpoint().path(),
          "state it: `stated_facts[activation]=gelu` (SigLIP) or "
          "`stated_facts[activation]=gelu_tanh` (SigLIP 2)");
-  if (!a.qkv_bias && !names.has("cls_token") && !known && !named && !names.stated("family"))
+  if (!a.qkv_bias && !names.has("cls_token") && !a.rms_norm && !known && !named &&
+      !names.stated("family"))
     fail(
         "a ViT without a class token and without biases of queries, keys and values: timm has one "
         "with norms after its layers, which tensors do not tell from others",
@@ -115,6 +116,8 @@ void set_rotary(const NameReader& names, const TimmArchitecture* known, Architec
       fail(fmt::format("a table of positions, pos_embed, is {}",
                        a.position_table ? "there, where the architecture has none" : "missing"),
            names.checkpoint().path(), "the file is of another architecture");
+    if (a.rotary_centred)  // without them it would look like a whole one
+      for (const char* token : {"cls_token", "reg_token"}) names.count(token);
   } else if (!a.position_table) {
     // DINOv3 is the one with a class token, registers and scales of layers.
     if (known || names.architecture() || !names.has("cls_token") || !names.has("reg_token") ||
@@ -125,6 +128,19 @@ void set_rotary(const NameReader& names, const TimmArchitecture* known, Architec
   }
 }
 
+namespace {
+
+// Heads of its own has the query of timm's Eva alone, which looks at the prefix tokens as well.
+void set_attention_pool(const NameReader& names, const TimmArchitecture* known, Architecture& a) {
+  a.pooling = Pooling::attention;
+  a.pool_heads = a.rotary && known && known->pool_heads ? known->pool_heads : a.heads;
+  a.pool_heads = names.config_size("/model_args/attn_pool_num_heads").value_or(a.pool_heads);
+  a.pool_prefix = a.rotary || names.config_flag("/model_args/pool_include_prefix").value_or(false);
+  a.pool_hidden = names.dimension("attn_pool.mlp.fc1.weight", 0);
+}
+
+}  // namespace
+
 void set_pooling(const NameReader& names, const TimmArchitecture* known, Architecture& a) {
   a.norm_after_pooling = names.has_affine("fc_norm");
   a.final_norm = names.has_affine("norm") || a.norm_after_pooling || !(known && known->bare);
@@ -133,18 +149,16 @@ void set_pooling(const NameReader& names, const TimmArchitecture* known, Archite
   const bool pools = names.has_affine("attn_pool.kv");
   const bool mean = a.norm_after_pooling || (known && known->pooling == Pooling::mean_patches);
   if (pool.empty()) pool = pools ? "map" : mean || a.rms_norm ? "avg" : "token";
-  a.pool_heads = a.heads;
-  if (a.rotary && known && known->pool_heads) a.pool_heads = known->pool_heads;
-  a.pool_heads = names.config_size("/model_args/attn_pool_num_heads").value_or(a.pool_heads);
-  a.pool_prefix = a.rotary || names.config_flag("/model_args/pool_include_prefix").value_or(false);
-  if (pools) a.pool_hidden = names.dimension("attn_pool.mlp.fc1.weight", 0);
-  if (names.stated("pooling")) return;  // settle_facts() has the last word
+  if (const auto stated = names.stated("pooling")) {  // settle_facts() has the last word
+    if (*stated == "attention" && pools) set_attention_pool(names, known, a);
+    return;
+  }
   if (a.rotary_centred && !known)
     fail("nothing tells how this DINOv3 is pooled", names.checkpoint().path(),
          "keep timm's config.json beside it, or state `stated_facts[pooling]=first` (the class "
          "token, as its authors) or `stated_facts[pooling]=mean_patches` (as timm)");
-  if (pool == "map")
-    a.pooling = Pooling::attention;
+  if (pool == "map" && pools)
+    set_attention_pool(names, known, a);
   else if (pool == "avg" && !names.config_flag("/model_args/pool_include_prefix").value_or(false))
     a.pooling = Pooling::mean_patches;
   else if (pool != "token")

@@ -178,10 +178,11 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.patch_w = a.stride_w = names.dimension("patch_embed.proj.weight", 3);
   a.patch_bias = names.has("patch_embed.proj.bias");
   const bool biases_apart =
-      names.has("blocks.0.attn.q_bias") || names.has("blocks.0.attn.v_bias");  // timm's Eva
+      !names.has("blocks.0.attn.qkv.bias") &&  // timm's Eva
+      (names.has("blocks.0.attn.q_bias") || names.has("blocks.0.attn.v_bias"));
   a.qkv_bias = biases_apart || names.has("blocks.0.attn.qkv.bias");
-  a.patch_norm = names.has_affine("patch_embed.norm");
-  a.rms_norm = a.patch_norm && !names.has("blocks.0.norm1.bias") && !names.has("norm.bias");  // AIMv2
+  a.rms_norm = apart && !names.has("blocks.0.norm1.bias") && !names.has("norm.bias");  // AIMv2
+  a.patch_norm = a.rms_norm || names.has_affine("patch_embed.norm");
   if (a.patch_norm)
     a.linear_bias = names.has("blocks.0.attn.proj.bias") || names.has("blocks.0.mlp.fc2.bias");
   if (is_early_small(a)) set_early_small(names, a);
@@ -194,7 +195,7 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   // That of MAE's whole file belongs to the decoder, whose width it has.
   a.mask_token = names.has("mask_token") &&
                  (!names.has("decoder_embed.weight") || names.count("mask_token") == a.width);
-  if (!a.patch_bias && !a.norm_pre && !a.patch_norm) names.count("patch_embed.proj.bias");  // missing
+  if (!a.patch_bias && !a.norm_pre) names.count("patch_embed.proj.bias");  // missing
   const Origin origin(names);
   set_moco_heads(names, origin, a);
   set_tokens(names, origin, known, a);
@@ -205,7 +206,8 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   check_trunk(names, a);
   set_preprocess(names, origin, a);
   settle_facts(names, a);
-  if (!a.rotary) a.pool_activation = a.activation;  // that of timm's Eva is GELU
+  if (a.pooling == Pooling::attention && !a.rotary)
+    a.pool_activation = a.activation;  // that of timm's Eva is GELU
   check_resize_known(names, origin, a);
 
   w.affine("patch_embed", "patch_embed.proj");
@@ -246,5 +248,14 @@ const Dialect kTimmNames{"timm",
                          {"blocks.0.attn.qkv.weight", "patch_embed.proj.weight",
                           "blocks.0.attn.proj.weight", "pos_embed"},
                          read_timm};
+// Those of DINOv3 and AIMv2, of whose files others of the anchors may be missing.
+const Dialect kTimmRotaryNames{"timm's DINOv3",
+                               {"blocks.0.attn.qkv.weight", "patch_embed.proj.weight",
+                                "blocks.0.attn.proj.weight", "blocks.0.gamma_1"},
+                               read_timm};
+const Dialect kTimmAimv2Names{"timm's AIMv2",
+                              {"blocks.0.attn.qkv.weight", "patch_embed.proj.weight",
+                               "blocks.0.mlp.fc1_g.weight", "patch_embed.norm.weight"},
+                              read_timm};
 
 }  // namespace fungi

@@ -15,6 +15,7 @@ from transformers import (Aimv2Config, Aimv2Model, Aimv2VisionConfig, Aimv2Visio
 
 SMALL = dict(img_size=16, patch_size=4, embed_dim=16, depth=2, num_heads=2, mlp_ratio=2.5)
 linear = of_timm.linear
+ACTIVATIONS = {"GELU": "gelu", "SiLU": "silu"}
 
 
 def timm_layers(model):
@@ -46,7 +47,8 @@ def timm_family(family, name, args, size=None, notes="", classes=0, **facts):
     size = size if isinstance(size, tuple) else (size, size)
     model = model.double()
     facts = {"heads": args["num_heads"], "pooling": model.global_pool, "notes": notes,
-             "library": of_timm.LIBRARY, "input_size": list(size), **facts}
+             "library": of_timm.LIBRARY, "input_size": list(size), **facts,
+             "activation": ACTIVATIONS[type(model.blocks[0].mlp.act).__name__]}
     write_truth(family, g, {"input": random_images(g, size)}, of_timm.runner(model),
                 timm_layers(model), facts)
 
@@ -120,13 +122,13 @@ def timm_eva_giant(family):
                       "positions, mean and norm")
 
 
-def hf_family(family, model, layers, size, notes, run, **facts):
+def hf_family(family, model, layers, size, notes, run, activation):
     g = generator(family)
     randomise(model, g)
     hf.publish(family, model)
     model.double()
     facts = {"heads": 2, "pooling": "of the model", "notes": notes, "library": hf.LIBRARY,
-             "input_size": list(size), **facts}
+             "input_size": list(size), "activation": activation}
     write_truth(family, g, {"input": random_images(g, size)}, run, layers, facts)
 
 
@@ -140,7 +142,7 @@ def hf_dinov3_like(family, size, notes, **more):
     def run(x):
         out = model(x)
         return out.pooler_output, out.last_hidden_state
-    hf_family(family, model, layers, size, notes, run)
+    hf_family(family, model, layers, size, notes, run, model.config.hidden_act)
 
 
 def hf_dinov3(family):
@@ -172,7 +174,7 @@ def hf_siglip(family):
     model = SiglipModel(SiglipConfig(vision_config=vision, text_config=TEXT,
                                      attn_implementation="eager"))
     hf_family(family, model, siglip_layers(model.vision_model), (16, 16),
-              "SiglipModel with its text tower; tanh-GELU", pooled(model.vision_model))
+              "SiglipModel with its text tower; tanh-GELU", pooled(model.vision_model), "gelu_tanh")
 
 
 def hf_siglip_vision(family):
@@ -180,7 +182,7 @@ def hf_siglip_vision(family):
                                                  hidden_act="gelu"))
     hf_family(family, model, siglip_layers(model), (24, 20),
               "SiglipVisionModel; stored grid 4x4, run at 6 rows x 5 columns: bicubic a=-0.75, no "
-              "antialias", pooled(model, interpolate_pos_encoding=True))
+              "antialias", pooled(model, interpolate_pos_encoding=True), "gelu")
 
 
 def aimv2_layers(model):
@@ -198,7 +200,7 @@ def hf_aimv2(family):
         return model.visual_projection(out.pooler_output), out.last_hidden_state
     hf_family(family, model, aimv2_layers(model.vision_model), (16, 16),
               "Aimv2Model: a query that is learned by itself attends to the patches, then a "
-              "projection; text tower beside", run)
+              "projection; text tower beside", run, "silu")
 
 
 def hf_aimv2_vision(family):
@@ -209,7 +211,7 @@ def hf_aimv2_vision(family):
         tokens = model(x).last_hidden_state
         return tokens.mean(1), tokens
     hf_family(family, model, aimv2_layers(model), (16, 16),
-              "Aimv2VisionModel without a head: the mean of the patches; with biases", run)
+              "Aimv2VisionModel without a head: the mean of the patches; with biases", run, "silu")
 
 
 FAMILIES = {name: f for name, f in list(globals().items())
