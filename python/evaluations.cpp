@@ -10,10 +10,8 @@ CombinationOptions combinations_of(const Combined& c, Watch& watch,
           .combine = c.all ? Combine::all : Combine::steps,
           .rows = {.pca = c.pca, .memory_limit = c.memory ? c.memory : default_memory_limit()},
           .note = [&notes](const std::string& note) { notes.push_back(note); },
-          .progress =
-              [&watch](const std::string&, size_t done, size_t total) {
-                watch.report_or_end("evaluate", done, total);
-              }};
+          .progress = [&watch](const std::string&, size_t done,
+                               size_t total) { watch.report_or_end("evaluate", done, total); }};
 }
 
 namespace {
@@ -206,9 +204,9 @@ void add_evaluations(nb::module_& m) {
   nb::class_<Combined>(m, "Combined")
       .def(nb::init<std::string, bool, size_t, size_t, unsigned>(), nb::arg("features"),
            nb::arg("all_combinations"), nb::arg("pca"), nb::arg("memory"), nb::arg("threads"));
-  m.def("knn", knn_of, nb::arg("train"), nb::arg("test"), nb::arg("combined"),
-        nb::arg("k").none(), nb::arg("vote"), nb::arg("metric"), nb::arg("shots"),
-        nb::arg("sampling"), nb::arg("exact_gradients"), nb::arg("progress").none());
+  m.def("knn", knn_of, nb::arg("train"), nb::arg("test"), nb::arg("combined"), nb::arg("k").none(),
+        nb::arg("vote"), nb::arg("metric"), nb::arg("shots"), nb::arg("sampling"),
+        nb::arg("exact_gradients"), nb::arg("progress").none());
   m.def("linear", linear_of, nb::arg("train"), nb::arg("test"), nb::arg("validation").none(),
         nb::arg("combined"), nb::arg("lambdas"), nb::arg("shots"), nb::arg("progress").none());
   m.def("kmeans", kmeans_of, nb::arg("store"), nb::arg("combined"), nb::arg("seed").none(),

@@ -27,10 +27,10 @@ void read_aimv2(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.rms_norm = a.patch_norm = a.gated_mlp = true;
   a.norm_epsilon = float(names.config_number("/rms_norm_eps").value_or(1e-5));
   a.activation = names.config_activation("/hidden_act").value_or(kernel::Activation::silu);
-  a.qkv_bias = names.has(first + "attention.q_proj.bias") ||
-               names.has(first + "attention.v_proj.bias");
-  a.linear_bias = names.has(first + "attention.out_proj.bias") ||
-                  names.has(first + "ffn.down_proj.bias");
+  a.qkv_bias =
+      names.has(first + "attention.q_proj.bias") || names.has(first + "attention.v_proj.bias");
+  a.linear_bias =
+      names.has(first + "attention.out_proj.bias") || names.has(first + "ffn.down_proj.bias");
   a.prefix_tokens = 0, a.position_on_prefix = false;
   a.position_resize = PositionResize::bicubic;
   const std::string positions = v + "embeddings.position_embedding.weight";

@@ -47,10 +47,9 @@ double Architecture::forward_flops(size_t t) const {
       convolutions ? 3 * (2 * double(patch_h) + d) : double(channels * patch_h * patch_w);
   const double embed = input == InputKind::token_ids ? 2 * d * double(word_width * t)
                                                      : 2 * d * per_patch * double(patches());
-  const double pool =
-      pooling == Pooling::attention
-          ? 4 * d * d * double(t + 1) + 4 * d * (double(t) + double(pool_hidden))
-          : 0;
+  const double pool = pooling == Pooling::attention
+                          ? 4 * d * d * double(t + 1) + 4 * d * (double(t) + double(pool_hidden))
+                          : 0;
   return double(depth) * double(t) * per_token + embed + pool +
          (head ? 2 * d * double(embedding_width) : 0);
 }
@@ -139,8 +138,7 @@ kernel::Activation parse_activation(std::string_view name) {
 Pooling parse_pooling(std::string_view name) {
   using enum Pooling;
   return parse(
-      name,
-      {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound, attention},
+      name, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound, attention},
       "pooling");
 }
 

@@ -138,9 +138,9 @@ struct Architecture {
   // a linear layer and, with a hidden width, an MLP around which the residual goes.
   size_t pool_heads = 0, pool_hidden = 0;
   kernel::Activation pool_activation = kernel::Activation::gelu;
-  bool pool_query = true;  // the query is learned before a linear layer; AIMv2's is by itself
-  bool pool_bias = true;   // of query, keys and values
-  bool pool_prefix = true; // the prefix tokens are attended to as well
+  bool pool_query = true;   // the query is learned before a linear layer; AIMv2's is by itself
+  bool pool_bias = true;    // of query, keys and values
+  bool pool_prefix = true;  // the prefix tokens are attended to as well
 
   PreprocessFacts preprocess;
   SoundFacts sound;  // of filter banks

@@ -65,13 +65,14 @@ void each_field(Record& record, Field&& field) {
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
          heads_assumed, channels, patch_h, patch_w, stride_h, stride_w, input_h, input_w,
          stored_grid_h, stored_grid_w, position_resize, prefix_tokens, position_on_prefix,
-         registers, patch_bias, patch_norm, mask_token, convolutions, vocabulary, max_positions, position_table,
-         token_types, word_width, padding_id, relative_buckets, relative_distance, shared_blocks,
-         rms_norm, post_norm, norm_bias, first_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
-         linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
-         rotary_grid, rotary_offset, rotary_columns_first, rotary_centred, rotary_theta, local_rotary_theta, local_distance, global_every, pooling,
-         final_norm, norm_after_pooling, head, head_bias, unit_embedding, pool_heads, pool_hidden, pool_activation, pool_query, pool_bias, pool_prefix, preprocess, sound] =
-      record;
+         registers, patch_bias, patch_norm, mask_token, convolutions, vocabulary, max_positions,
+         position_table, token_types, word_width, padding_id, relative_buckets, relative_distance,
+         shared_blocks, rms_norm, post_norm, norm_bias, first_norm, norm_epsilon, norm_pre,
+         layer_scale, qkv_bias, linear_bias, attention_norm, mlp_norm, gated_mlp, activation,
+         scale_attention, rotary, rotary_grid, rotary_offset, rotary_columns_first, rotary_centred,
+         rotary_theta, local_rotary_theta, local_distance, global_every, pooling, final_norm,
+         norm_after_pooling, head, head_bias, unit_embedding, pool_heads, pool_hidden,
+         pool_activation, pool_query, pool_bias, pool_prefix, preprocess, sound] = record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -231,9 +232,9 @@ struct Reader {
   }
   void read(const char* name, Pooling& pooling) const {
     using enum Pooling;
-    read_word(name, pooling,
-              {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound,
-               attention});
+    read_word(
+        name, pooling,
+        {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound, attention});
   }
   void read(const char* name, PositionResize& resize) const {
     using enum PositionResize;

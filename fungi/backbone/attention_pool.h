@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling by attention (SigLIP, AIMv2, Perception Encoder): a learned query attends to the tokens of
-// a view; a linear layer follows, and where there is one an MLP with a norm before it:
+// Pooling by attention (SigLIP, AIMv2, Perception Encoder): a learned query attends to the tokens
+// of a view; a linear layer follows, and where there is one an MLP with a norm before it:
 //   m = proj(attention(query, kv(z))),   pooled = m + fc2(act(fc1(norm(m))))
 // Internal to this room.
 #pragma once

@@ -46,8 +46,7 @@ void project_patches(const Architecture& a, const kernel::Kernel& kernel, const 
     unfold(a, kernel, pixels, p / a.grid_w(), p % a.grid_w(), line, t.patches.row(p));
   kernel::Epilogue out;
   out.bias = e.patch.bias_data();
-  if (!e.patch_norm)
-    out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
+  if (!e.patch_norm) out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
   out.out = x, out.out_stride = x_stride;
   kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out,
               t.kernel.data());

@@ -152,9 +152,9 @@ void check(const NameReader& names, const Architecture& a) {
     fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
          "state it: `stated_facts[norm_epsilon]=1e-6`");
   if (a.pooling == Pooling::attention && (a.pool_heads == 0 || a.width % a.pool_heads))
-    fail(a.pool_heads ? fmt::format("{} heads that pool do not make the width {}", a.pool_heads,
-                                    a.width)
-                      : "pooling is attention, for which the model has no query",
+    fail(a.pool_heads
+             ? fmt::format("{} heads that pool do not make the width {}", a.pool_heads, a.width)
+             : "pooling is attention, for which the model has no query",
          place, "state another one: `stated_facts[pooling]=mean_patches`");
   if (!a.relative_buckets && a.attention_width() != a.width)
     fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
@@ -264,8 +264,8 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
 }
 
 void set_input(const NameReader& names, Architecture& a, size_t usual) {
-  std::tie(a.input_h, a.input_w) = stated_size(names).value_or(
-      config_input_size(names).value_or(std::pair(usual, usual)));
+  std::tie(a.input_h, a.input_w) =
+      stated_size(names).value_or(config_input_size(names).value_or(std::pair(usual, usual)));
   if (a.patch_h == 0 || a.patch_w == 0) return;  // settle_facts() refuses it
   a.stored_grid_h = a.input_h / a.patch_h, a.stored_grid_w = a.input_w / a.patch_w;
 }

@@ -122,7 +122,8 @@ Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t 
 Matrix<float> rotary_angles(const Architecture& a) {
   const size_t bands = a.head_dim / 4, half = 2 * bands;
   const auto place = [&](size_t i, size_t patches) {
-    if (a.rotary_centred) return 2 * std::numbers::pi * ((double(i) + 0.5) / double(patches) * 2 - 1);
+    if (a.rotary_centred)
+      return 2 * std::numbers::pi * ((double(i) + 0.5) / double(patches) * 2 - 1);
     const double at = double(i) + double(a.rotary_offset);
     return a.rotary_grid ? at / double(patches) * double(a.rotary_grid) : at;
   };
@@ -132,8 +133,7 @@ Matrix<float> rotary_angles(const Architecture& a) {
     if (a.rotary_columns_first) std::swap(first, second);
     float* out = angles.row(p);
     for (size_t i = 0; i < half; ++i) {
-      const double frequency =
-          std::pow(double(a.rotary_theta), -double(i % bands) / double(bands));
+      const double frequency = std::pow(double(a.rotary_theta), -double(i % bands) / double(bands));
       const float angle = float((i < bands ? first : second) * frequency);
       if (a.rotary_centred)
         out[i] = out[half + i] = angle;

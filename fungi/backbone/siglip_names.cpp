@@ -18,8 +18,8 @@ void refuse_rows_of_patches(const NameReader& names, const std::string& patch) {
 }
 
 void read_siglip(const NameReader& names, Architecture& a, RecipeWriter& w) {
-  const std::string v = names.tower(), patch = v + "embeddings.patch_embedding",
-                    head = v + "head.", layers = v + "encoder.layers.";
+  const std::string v = names.tower(), patch = v + "embeddings.patch_embedding", head = v + "head.",
+                    layers = v + "encoder.layers.";
   names.count(patch + ".weight");
   refuse_rows_of_patches(names, patch + ".weight");
   require_model_type(names, {"siglip", "siglip_vision_model"});
@@ -31,8 +31,7 @@ void read_siglip(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.mlp_hidden = names.dimension(layers + "0.mlp.fc1.weight", 0);
   set_heads(names, a, names.has_config() ? 12 : 0);
   a.norm_epsilon = float(names.config_number("/layer_norm_eps").value_or(1e-6));
-  a.activation =
-      names.config_activation("/hidden_act").value_or(kernel::Activation::gelu_tanh);
+  a.activation = names.config_activation("/hidden_act").value_or(kernel::Activation::gelu_tanh);
   a.prefix_tokens = 0, a.position_on_prefix = false;
   a.position_resize = PositionResize::bicubic;
   const std::string positions = v + "embeddings.position_embedding.weight";
@@ -68,11 +67,10 @@ void read_siglip(const NameReader& names, Architecture& a, RecipeWriter& w) {
 
 }  // namespace
 
-const Dialect kSiglipNames{
-    "Hugging Face's SigLIP",
-    {"head.probe", "embeddings.patch_embedding.weight", "encoder.layers.0.self_attn.q_proj.weight",
-     "post_layernorm.weight"},
-    read_siglip,
-    "vision_model."};
+const Dialect kSiglipNames{"Hugging Face's SigLIP",
+                           {"head.probe", "embeddings.patch_embedding.weight",
+                            "encoder.layers.0.self_attn.q_proj.weight", "post_layernorm.weight"},
+                           read_siglip,
+                           "vision_model."};
 
 }  // namespace fungi

@@ -72,9 +72,7 @@ void list_embedding(const Architecture& a, std::vector<CanonicalTensor>& out) {
 std::vector<CanonicalTensor> canonical_tensors(const Architecture& a) {
   const size_t d = a.width, inner = a.attention_width(), fc1 = a.mlp_hidden * (a.gated_mlp ? 2 : 1);
   std::vector<CanonicalTensor> out;
-  const auto norm = [&](const std::string& name, size_t size) {
-    list_norm(a, name, size, out);
-  };
+  const auto norm = [&](const std::string& name, size_t size) { list_norm(a, name, size, out); };
   const auto linear = [&](const std::string& name, size_t rows, size_t cols, bool bias) {
     list_linear(name, rows, cols, bias, out);
   };

@@ -61,8 +61,9 @@ void set_family(const NameReader& names, const Origin& origin, const TimmArchite
   if (const auto act = config_activation(names)) a.activation = *act;
   if (a.gated_mlp) {  // timm has several, which tensors do not tell apart
     if (!config_activation(names)) a.activation = kernel::Activation::silu;
-    if (!names.has("blocks.0.mlp.w12.weight") && !names.has("blocks.0.mlp.fc1_g.weight") && !origin.mentions("dinov2") &&
-        !(known && known->activation == kernel::Activation::silu) && !names.stated("activation"))
+    if (!names.has("blocks.0.mlp.w12.weight") && !names.has("blocks.0.mlp.fc1_g.weight") &&
+        !origin.mentions("dinov2") && !(known && known->activation == kernel::Activation::silu) &&
+        !names.stated("activation"))
       fail("a gated MLP in timm's names does not tell its activation", names.checkpoint().path(),
            "state it: `stated_facts[activation]=silu` (SwiGLU, as in DINOv2's giant), gate rows "
            "first");

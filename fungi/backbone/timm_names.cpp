@@ -143,7 +143,7 @@ void check_resize_known(const NameReader& names, const Origin& origin, const Arc
 
 // Of those that the table does not have; of all others it follows from the width.
 size_t usual_heads(const Architecture& a) {
-  if (a.rms_norm) return a.width / 128;                             // AIMv2
+  if (a.rms_norm) return a.width / 128;                                 // AIMv2
   if (a.rotary_centred) return a.width / (a.width == 4096 ? 128 : 64);  // DINOv3
   return 0;
 }
@@ -168,7 +168,8 @@ void read_timm(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.width = names.dimension("blocks.0.attn.qkv.weight", 1);
   a.depth = names.count_blocks("blocks.", ".attn.qkv.weight");
   a.mlp_hidden = names.dimension(fmt::format("blocks.0.{}.weight", fc2), 1);
-  const bool apart = names.has_affine("blocks.0.mlp.fc1_g") || names.has_affine("blocks.0.mlp.fc1_x");
+  const bool apart =
+      names.has_affine("blocks.0.mlp.fc1_g") || names.has_affine("blocks.0.mlp.fc1_x");
   a.gated_mlp =
       apart || names.dimension(fmt::format("blocks.0.{}.weight", fc1), 0) == 2 * a.mlp_hidden;
   a.channels = names.dimension("patch_embed.proj.weight", 1);

@@ -58,14 +58,14 @@ Choice choose_features(const Store& train, const ChooseOptions& options, Pool& p
 struct StableFeatures {
   std::string features;
   std::vector<double> weights = {};
-  double agreed = 0;    // share of the neighbours that both draws find, and the first block does not
+  double agreed = 0;  // share of the neighbours that both draws find, and the first block does not
   double disputed = 0;  // share of the neighbours that one draw finds and the other does not
   double gain = 0, gain_error = 0;  // agreed - disputed; its standard error, over the rows
 };
 
 struct StableChoice {
   size_t rows = 0, k = 0;
-  StableFeatures chosen;                        // the recommendation
+  StableFeatures chosen;                       // the recommendation
   std::vector<StableFeatures> best_of_blocks;  // the best weights of each set of blocks
   std::vector<std::string> notes = {};
 };

@@ -16,8 +16,8 @@ using golden::Family;
 
 // Whose files have biases of queries and values alone.
 bool has_no_key_bias(const std::string& name) {
-  for (const char* family :
-       {"timm_eva02_clip", "timm_eva_giant", "timm_dinov3_plus", "timm_rope_gap", "hf_dinov3", "whisper"})
+  for (const char* family : {"timm_eva02_clip", "timm_eva_giant", "timm_dinov3_plus",
+                             "timm_rope_gap", "hf_dinov3", "whisper"})
     if (name.starts_with(family)) return true;
   return false;
 }

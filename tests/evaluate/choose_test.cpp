@@ -189,8 +189,7 @@ TEST_F(Choosing, WithoutLabelsWhatTwoDrawsAgreeOnIsTaken) {
   EXPECT_NEAR(choice.best_of_blocks[3].agreed, agreed / 840, 1e-12);
   EXPECT_NEAR(choice.best_of_blocks[3].disputed, disputed / 840, 1e-12);
 
-  const StableChoice noise =
-      choose_stable_features(draw(1, 0, 1), draw(2, 0, 1), {.k = 7}, pool_);
+  const StableChoice noise = choose_stable_features(draw(1, 0, 1), draw(2, 0, 1), {.k = 7}, pool_);
   EXPECT_EQ(noise.chosen.features, "embedding");
   EXPECT_EQ(noise.notes.size(), 1u);
   EXPECT_ERROR("its samples are not those", choose_stable_features(a, made({1, 1, 1}), {}, pool_));
