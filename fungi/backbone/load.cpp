@@ -95,6 +95,8 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
   });
   w.final_norm = load_norm(tensors, "norm");
   if (a.head) w.head = load_linear(*w.kernel, tensors, "head", w.layer.has_value());
+  if (a.pooling == Pooling::attention)
+    w.pool = load_attention_pool(*w.kernel, tensors, a, w.layer.has_value());
   w.relative_table = tensors.matrix("relative_bias");
   if (a.rotary && a.input == InputKind::token_ids) {
     const auto table = [&](float theta) {
@@ -103,7 +105,7 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
     w.rotary = table(a.rotary_theta);
     if (a.local_distance) w.local_rotary = table(a.local_rotary_theta);
   } else if (a.rotary) {
-    w.rotary = cosines_and_sines(rotary_angles(a.grid_h(), a.grid_w(), a.head_dim, a.rotary_grid));
+    w.rotary = cosines_and_sines(rotary_angles(a));
   }
 }
 

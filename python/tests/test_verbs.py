@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import inspect
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -141,6 +142,13 @@ def test_choose(data, words, arguments):
     weighted = "embedding+0.5*kl"
     same(cli_json("knn", data.train, data.test, "--features", weighted), fungi.knn(data.train, data.test, features=weighted))
     assert fungi.Store(data.test).to_pandas(weighted).shape == (20, 258) if importlib.util.find_spec("pandas") else True
+
+
+def test_choose_by_a_second_draw(data, tmp_path):
+    again = tmp_path / "again"
+    shutil.copytree(data.train, again)  # two draws that are the same
+    theirs = cli_json("choose", data.train, "--draw", again, "-k", 5)
+    assert theirs == dataclasses.asdict(fungi.choose(data.train, draw=again, k=5))
 
 
 def test_cka(data):
