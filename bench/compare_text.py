@@ -22,9 +22,12 @@ import time
 
 import numpy as np
 
+import compare_openvino
+
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {"torch-float32": "torch f32", "torch-bfloat16": "torch bf16",
-         "onnxruntime": "onnxruntime f32", "openvino": "OpenVINO f32"}
+         "onnxruntime": "onnxruntime f32", "openvino-f32": "OpenVINO f32",
+         "openvino-bf16": "OpenVINO bf16", "openvino-int8": "OpenVINO NNCF int8"}
 BATCHES = (8, 16, 32, 64, 128)
 BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072,
             vocab_size=30522, max_position_embeddings=512, type_vocab_size=2, hidden_act="gelu",
@@ -192,40 +195,58 @@ def write_onnx(folder, path):
 
 
 class Onnx:
-    def __init__(self, folder, threads, openvino):
-        path = folder / "text.onnx"
-        if not path.exists():
-            write_onnx(folder, path)
-        if openvino:
-            import openvino
-            model = openvino.Core().compile_model(str(path), "CPU", {
-                "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32",
-                "PERFORMANCE_HINT": "LATENCY"})
-            self.call = lambda feeds: model(feeds)[0]
-        else:
-            import onnxruntime
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-            session = onnxruntime.InferenceSession(str(path), options,
-                                                   providers=["CPUExecutionProvider"])
-            self.call = lambda feeds: session.run(None, feeds)[0]
+    def __init__(self, folder, threads):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        self.session = onnxruntime.InferenceSession(onnx_file(folder), options,
+                                                    providers=["CPUExecutionProvider"])
 
     def run(self, ids, mask):
-        return self.call({"ids": ids, "mask": mask.astype(np.int64),
-                          "positions": np.arange(ids.shape[1], dtype=np.int64)})
+        return self.session.run(None, feeds(ids, mask))[0]
 
 
-def all_texts(peer, texts, batch):
-    """Rows in the order of the texts; batches hold texts of nearly one length."""
+def onnx_file(folder):
+    path = folder / "text.onnx"
+    if not path.exists():
+        write_onnx(folder, path)
+    return str(path)
+
+
+def feeds(ids, mask):
+    return {"ids": ids, "mask": mask.astype(np.int64),
+            "positions": np.arange(ids.shape[1], dtype=np.int64)}
+
+
+def openvino_peer(folder, precision, texts, args, clock):
+    samples = [feeds(ids, mask) for _, ids, mask in batches(texts[:256], 8)]
+    peer = compare_openvino.Openvino(onnx_file(folder), precision, args.threads, samples)
+    peer.choose(samples, clock)
+    return peer
+
+
+def batches(texts, batch):
+    """Texts of nearly one length: which they are, their ids and what of these is there."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    rows = [None] * len(texts)
     for first in range(0, len(order), batch):
         chosen = order[first:first + batch]
         longest = len(texts[chosen[-1]])
         ids, mask = (np.zeros((len(chosen), longest), kind) for kind in (np.int64, bool))
         for row, i in enumerate(chosen):
             ids[row, :len(texts[i])], mask[row, :len(texts[i])] = texts[i], True
-        for i, row in zip(chosen, peer.run(ids, mask)):
+        yield chosen, ids, mask
+
+
+def all_texts(peer, texts, batch):
+    """Rows in the order of the texts."""
+    parts = list(batches(texts, batch))
+    if hasattr(peer, "run_all"):
+        found = peer.run_all([feeds(ids, mask) for _, ids, mask in parts])
+    else:
+        found = [peer.run(ids, mask) for _, ids, mask in parts]
+    rows = [None] * len(texts)
+    for (chosen, _, _), part in zip(parts, found):
+        for i, row in zip(chosen, part):
             rows[i] = row
     return np.stack(rows)
 
@@ -234,11 +255,12 @@ def serve(args):
     """One peer as a process: finds its batch, then one turn per line of standard input."""
     folder = pathlib.Path(args.folder)
     kind, _, dtype = args.peer.partition("-")
-    peer = (Torch(folder, args.threads, dtype) if kind == "torch"
-            else Onnx(folder, args.threads, kind == "openvino"))
     with open(args.ids) as f:
         texts = json.load(f)
     clock = time.process_time if args.cpu else time.perf_counter
+    peer = (Torch(folder, args.threads, dtype) if kind == "torch"
+            else openvino_peer(folder, dtype, texts, args, clock) if kind == "openvino"
+            else Onnx(folder, args.threads))
     few = texts[::max(1, len(texts) // 256)]
 
     def rate(batch, chosen):
@@ -374,7 +396,7 @@ def main():
     parser.add_argument("--models", default="minilm,bert-base")
     parser.add_argument("--sets", default="banking77,ag_news")
     parser.add_argument("--texts", type=int, default=5000)
-    parser.add_argument("--precision", default="f32,bf16")
+    parser.add_argument("--precision", default="f32,bf16,int8")
     parser.add_argument("--objectives", default="none,kl")
     parser.add_argument("--only", action="append", help="only peers whose name contains this word")
     parser.add_argument("--rounds", type=int, default=2)
