@@ -31,6 +31,7 @@
 #include "fungi/feature/sound_statistics.h"
 #include "fungi/input/dataset.h"
 #include "fungi/input/mask_dataset.h"
+#include "fungi/input/published.h"
 #include "fungi/input/sound.h"
 #include "fungi/objective/factory.h"
 #include "fungi/objective/objective.h"

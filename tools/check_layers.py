@@ -12,7 +12,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "kernel": "base",
     "checkpoint": "base",
     "token": "base checkpoint",
-    "input": "base",
+    "input": "base checkpoint",
     "view": "base token input",
     "backbone": "base kernel checkpoint",
     "search": "base kernel checkpoint",
