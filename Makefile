@@ -31,6 +31,7 @@ test-browser: build
 
 # A wheel in build/wheel that needs numpy alone; PYTHON=python3.12 makes that of another version.
 wheel: install-deps
+	@tools/install_deps.sh wheel
 	@tools/make_wheel.sh $(PYTHON)
 
 demo: program

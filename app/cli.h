@@ -151,6 +151,7 @@ double peak_rss_mb();
 
 Verb add_data(CLI::App& parent, CLI::App*& self);
 Verb add_extract(CLI::App& parent, CLI::App*& self);
+Verb add_pull(CLI::App& parent, CLI::App*& self);
 Verb add_project(CLI::App& parent, CLI::App*& self);
 Verb add_knn(CLI::App& parent, CLI::App*& self);
 Verb add_choose(CLI::App& parent, CLI::App*& self);
@@ -161,6 +162,7 @@ Verb add_pca(CLI::App& parent, CLI::App*& self);
 Verb add_index(CLI::App& parent, CLI::App*& self);
 Verb add_search(CLI::App& parent, CLI::App*& self);
 Verb add_segment(CLI::App& parent, CLI::App*& self);
+Verb add_serve(CLI::App& parent, CLI::App*& self);
 Verb add_prompts(CLI::App& parent, CLI::App*& self);
 Verb add_report(CLI::App& parent, CLI::App*& self);
 Verb add_reproduce(CLI::App& parent, CLI::App*& self);

@@ -19,12 +19,18 @@ nlohmann::json to_json(const SplitReport& split) {
   nlohmann::json off = nlohmann::json::array();
   for (const ClassCount& c : split.off)
     off.push_back({{"class", c.name}, {"samples", c.here}, {"least", c.least}, {"most", c.most}});
-  nlohmann::json out{{"split", split.name},       {"samples", split.samples},
-                     {"classes", split.classes},  {"smallest_class", split.smallest},
-                     {"largest_class", split.largest}, {"missing", split.missing},
-                     {"empty", split.empty},      {"damaged", split.damaged},
-                     {"examples", split.examples}, {"classes_off", off},
-                     {"error", split.error},      {"whole", split.is_whole()}};
+  nlohmann::json out{{"split", split.name},
+                     {"samples", split.samples},
+                     {"classes", split.classes},
+                     {"smallest_class", split.smallest},
+                     {"largest_class", split.largest},
+                     {"missing", split.missing},
+                     {"empty", split.empty},
+                     {"damaged", split.damaged},
+                     {"examples", split.examples},
+                     {"classes_off", off},
+                     {"error", split.error},
+                     {"whole", split.is_whole()}};
   out["published"] = split.official ? nlohmann::json(*split.official) : nlohmann::json();
   return out;
 }
@@ -37,18 +43,17 @@ std::string per_class(const SplitReport& split) {
 
 void print_trouble(const SplitReport& split) {
   if (!split.error.empty()) fmt::print("{}: {}\n", split.name, shown(split.error, true));
-  for (const auto& [what, number] : {std::pair("missing", split.missing),
-                                     std::pair("empty", split.empty),
-                                     std::pair("damaged", split.damaged)})
+  for (const auto& [what, number] :
+       {std::pair("missing", split.missing), std::pair("empty", split.empty),
+        std::pair("damaged", split.damaged)})
     if (number > 0) fmt::print("{}: {} file(s) {}\n", split.name, number, what);
-  for (const std::string& example : split.examples)
-    fmt::print("  {}\n", shown(example));
+  for (const std::string& example : split.examples) fmt::print("  {}\n", shown(example));
   for (size_t i = 0; i < std::min(kClassesShown, split.off.size()); ++i) {
     const ClassCount& c = split.off[i];
-    fmt::print("{}: class '{}' has {} samples here, {} in the published set\n", split.name,
-               shown(c.name), c.here,
-               c.least == c.most ? fmt::format("{}", c.most)
-                                 : fmt::format("{} to {}", c.least, c.most));
+    fmt::print(
+        "{}: class '{}' has {} samples here, {} in the published set\n", split.name, shown(c.name),
+        c.here,
+        c.least == c.most ? fmt::format("{}", c.most) : fmt::format("{} to {}", c.least, c.most));
   }
   if (split.off.size() > kClassesShown)
     fmt::print("{}: {} more classes have another number of samples\n", split.name,
@@ -101,8 +106,8 @@ int run(const Arguments& a) {
 }  // namespace
 
 Verb add_data(CLI::App& parent, CLI::App*& self) {
-  self = parent.add_subcommand("data",
-                               "Which data set lies in a folder, and what of it is missing");
+  self =
+      parent.add_subcommand("data", "Which data set lies in a folder, and what of it is missing");
   auto a = std::make_shared<Arguments>();
   self->add_option("data", a->data, "Folder of a data set as it was downloaded, or any other")
       ->required();

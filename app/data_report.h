@@ -18,8 +18,8 @@ struct ClassCount {
 
 struct SplitReport {
   std::string name;
-  size_t samples = 0;              // that the lists name
-  std::optional<size_t> official;  // nothing: not a published set
+  size_t samples = 0;                             // that the lists name
+  std::optional<size_t> official;                 // nothing: not a published set
   size_t classes = 0, smallest = 0, largest = 0;  // samples of a class that are there
   size_t missing = 0, empty = 0, damaged = 0;     // files
   std::vector<std::string> examples = {};         // of these, the first few
@@ -40,7 +40,8 @@ struct DataReport {
   bool is_whole() const;
 };
 
-// decode: look into every file, which takes a while; otherwise it is only asked whether it is there.
+// decode: look into every file, which takes a while; otherwise it is only asked whether it is
+// there.
 DataReport look_at_data(const std::filesystem::path& path, bool decode,
                         const std::function<void(size_t done, size_t total)>& progress);
 

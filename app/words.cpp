@@ -15,6 +15,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"allow_truncated", "--allow-truncated"},
     {"apply", "--apply"},
     {"bank", "--bank"},
+    {"certificate", "--certificate"},
     {"class_names", "--class-names"},
     {"dry_run", "--dry-run"},
     {"effort", "--effort"},
@@ -32,6 +33,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"inspect", "'fungi inspect'"},
     {"k", "-k"},
     {"keep_factors", "--keep-factors"},
+    {"key", "--key"},
     {"key_over_http", "--key-over-http"},
     {"key_variable", "--key-variable"},
     {"kind", "--kind"},
@@ -40,18 +42,22 @@ const std::map<std::string_view, std::string_view> kWords{
     {"lambda", "--lambda"},
     {"layout", "--layout"},
     {"like", "--like"},
+    {"listen", "--listen"},
     {"metric", "--metric"},
     {"model", "-m"},
     {"models", "'fungi models'"},
     {"most_rows", "--most-rows"},
     {"objectives", "--objectives"},
+    {"offline", "--offline"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
+    {"port", "--port"},
     {"precision", "--precision"},
     {"prefix", "--prefix"},
     {"probes", "--probes"},
     {"project", "'fungi project'"},
     {"prune", "--prune"},
+    {"pull", "'fungi pull'"},
     {"replies", "--replies"},
     {"retry_failed", "--retry-failed"},
     {"sampling", "--sampling"},
@@ -66,6 +72,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"test_pictures", "--test-pictures"},
     {"text_column", "--text-column"},
     {"threads", "-j"},
+    {"token_file", "--token-file"},
     {"train_data", "--train-data"},
     {"train_pictures", "--train-pictures"},
     {"truth", "--truth"},
@@ -82,6 +89,8 @@ std::string worded(std::string_view text) {
     const auto own = kWords.find(word.name);
     if (own == kWords.end()) return {};
     std::string said(own->second);
+    if (said.ends_with('\'') && word.key.empty() && !word.value.empty())  // a whole command
+      return said.insert(said.size() - 1, " " + std::string(word.value));
     if (!word.key.empty()) said.append(" ").append(word.key);
     if (!word.value.empty()) said.append(word.key.empty() ? " " : "=").append(word.value);
     return said;

@@ -12,6 +12,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "kernel": "base",
     "checkpoint": "base",
     "token": "base checkpoint",
+    "hub": "base checkpoint",
     "input": "base checkpoint",
     "view": "base token input",
     "backbone": "base kernel checkpoint",
@@ -26,6 +27,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "prompt": "base input store feature search evaluate",
     "segment": "base kernel checkpoint input view backbone search objective projection pca store feature retrieve evaluate",
     "report": "base input store feature search evaluate segment",
+    "service": "base checkpoint input pca store feature search retrieve evaluate report",
 }
 
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), for the test that opens the report.
+# With the word "browser": also Chromium (350 MB), for the test that opens the report; with "wheel": the archives that a wheel takes from.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-numpy python3-dev python3-venv
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavif-dev libheif-dev zlib1g-dev libzip-dev libarchive-dev
-  libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libsndfile1-dev libsoxr-dev libkissfft-dev
+  libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libcpp-httplib-dev libsndfile1-dev libsoxr-dev libkissfft-dev
   libopenblas-dev liblapacke-dev libhdf5-dev libmatio-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
 [ "${1:-}" = browser ] && packages+=(chromium)
+[ "${1:-}" = wheel ] && packages+=(liblapack-dev libblas-dev)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -14,8 +14,9 @@ namespace fs = std::filesystem;
 using Kind = PickleValue::Kind;
 
 constexpr size_t kPixels = 3072;
-constexpr const char* kAgain = "give the Python or binary version of CIFAR-10 or CIFAR-100 as it "
-                               "is published";
+constexpr const char* kAgain =
+    "give the Python or binary version of CIFAR-10 or CIFAR-100 as it "
+    "is published";
 
 Pickle open_pickle(std::string_view bytes, const fs::path& file) {
   try {

@@ -11,7 +11,8 @@
 namespace fungi::dataset {
 
 struct CifarBatch {
-  uint64_t offset = 0;  // of the pixels in the file: planes of red, green and blue, one after another
+  uint64_t offset =
+      0;  // of the pixels in the file: planes of red, green and blue, one after another
   std::vector<int> labels;  // of CIFAR-100 the fine ones
   bool hundred = false;
 };

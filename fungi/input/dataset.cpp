@@ -155,7 +155,8 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
 fs::path Dataset::file(size_t) const { return {}; }
 
 std::vector<uint8_t> Dataset::read_sample(const fs::path& file) const {
-  constexpr uint64_t kReadAtOnce = uint64_t{16} << 20;  // what is longer is read where it is decoded
+  constexpr uint64_t kReadAtOnce = uint64_t{16}
+                                   << 20;  // what is longer is read where it is decoded
   if (samples_ == SampleKind::sound && size_of_file(file).value_or(0) > kReadAtOnce) return {};
   return read_file_bytes(file);
 }
@@ -255,8 +256,8 @@ bool is_image_extension(std::string_view ext) {
 
 bool is_sample_extension(SampleKind samples, std::string_view ext) {
   if (samples == SampleKind::sound)  // those that are not decoded, too: each says so
-    return one_of(ext, {"wav",  "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
-                        "au",   "snd",  "caf",  "w64", "rf64", "m4a", "aac", "wma", "weba"});
+    return one_of(ext, {"wav", "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
+                        "au", "snd", "caf", "w64", "rf64", "m4a", "aac", "wma", "weba"});
   return samples == SampleKind::text ? ext == "txt" : is_image_extension(ext);
 }
 

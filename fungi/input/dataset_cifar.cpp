@@ -57,16 +57,16 @@ class CifarDataset final : public RecordDataset {
   void add_records(const fs::path& path, std::vector<std::string>& names) {
     auto file = std::make_shared<RecordFile>(path);
     const std::string stem = path.stem().string();
-    const bool hundred = stem == "train" || stem == "test" ||
-                         (file->size() % 3073 != 0 && file->size() % 3074 == 0);
+    const bool hundred =
+        stem == "train" || stem == "test" || (file->size() % 3073 != 0 && file->size() % 3074 == 0);
     const size_t head = hundred ? 2 : 1, record = head + 3072, count = file->size() / record;
     if (file->size() == 0 || file->size() % record != 0)
-      fail(fmt::format("expected records of {} bytes (CIFAR-{}), found a file of {} bytes",
-                       record, hundred ? 100 : 10, file->size()),
+      fail(fmt::format("expected records of {} bytes (CIFAR-{}), found a file of {} bytes", record,
+                       hundred ? 100 : 10, file->size()),
            path.string(), "give the binary version of CIFAR-10 or CIFAR-100");
     if (names.empty())
-      names = read_lines(path.parent_path() /
-                         (hundred ? "fine_label_names.txt" : "batches.meta.txt"));
+      names =
+          read_lines(path.parent_path() / (hundred ? "fine_label_names.txt" : "batches.meta.txt"));
     std::vector<int> labels(count);
     for (size_t i = 0; i < count; ++i) {
       uint8_t label = 0;

@@ -130,7 +130,8 @@ struct MatFile::State {
       else if (unit < 0x800)
         text += {char(0xc0 | unit >> 6), char(0x80 | (unit & 0x3f))};
       else
-        text += {char(0xe0 | unit >> 12), char(0x80 | (unit >> 6 & 0x3f)), char(0x80 | (unit & 0x3f))};
+        text +=
+            {char(0xe0 | unit >> 12), char(0x80 | (unit >> 6 & 0x3f)), char(0x80 | (unit & 0x3f))};
     }
     return text;
   }
@@ -153,7 +154,8 @@ struct MatFile::State {
   std::vector<const matvar_t*> fields(const char* name, const char* field) {
     const matvar_t& of = variable(name);
     if (of.class_type != MAT_C_STRUCT) broken(fmt::format("structures in '{}'", name));
-    const size_t width = Mat_VarGetNumberOfFields(const_cast<matvar_t*>(&of)), count = elements_of(of);
+    const size_t width = Mat_VarGetNumberOfFields(const_cast<matvar_t*>(&of)),
+                 count = elements_of(of);
     char* const* names = Mat_VarGetStructFieldnames(&of);
     size_t at = 0;
     while (at < width && names && (!names[at] || std::string_view(names[at]) != field)) ++at;
@@ -174,8 +176,7 @@ MatFile::MatFile(const std::filesystem::path& file) : state_(std::make_unique<St
     fail(fmt::format("expected a list of at most {} bytes, found {}", kLargest, *size),
          state_->place, kAgain);
   state_->file = Mat_Open(file.c_str(), MAT_ACC_RDONLY);
-  if (!state_->file)
-    fail("expected a MATLAB file, found something else", state_->place, kAgain);
+  if (!state_->file) fail("expected a MATLAB file, found something else", state_->place, kAgain);
 }
 
 MatFile::~MatFile() = default;
@@ -195,8 +196,7 @@ std::vector<int64_t> MatFile::field_numbers(const char* variable, const char* fi
   std::vector<int64_t> out;
   for (const matvar_t* one : state_->fields(variable, field)) {
     const auto values = state_->numbers_of(one, fmt::format("'{}.{}'", variable, field));
-    if (values.size() != 1)
-      state_->broken(fmt::format("one number in '{}.{}'", variable, field));
+    if (values.size() != 1) state_->broken(fmt::format("one number in '{}.{}'", variable, field));
     out.push_back(values[0]);
   }
   return out;

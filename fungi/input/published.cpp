@@ -93,8 +93,8 @@ PublishedList PublishedFolder::list(const std::string& split) const {
     if (all.class_names.empty()) all.class_names = std::move(part.class_names);
     all.notes.insert(all.notes.end(), part.notes.begin(), part.notes.end());
   }
-  all.notes.push_back(fmt::format("{}, all splits together: `split` takes {}", set->title,
-                                  official_names(*set)));
+  all.notes.push_back(
+      fmt::format("{}, all splits together: `split` takes {}", set->title, official_names(*set)));
   return all;
 }
 
@@ -142,7 +142,7 @@ class Published final : public Dataset {
       labels_.push_back(sample.label);
       if (samples_ == SampleKind::text) texts_.push_back(std::move(sample.text));
       if (options.class_names.empty()) continue;
-      texts.push_back(sample.label < 0             ? ""
+      texts.push_back(sample.label < 0           ? ""
                       : list.class_names.empty() ? std::to_string(sample.label)
                                                  : list.class_names.at(size_t(sample.label)));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data sets as they are downloaded: the layouts of their authors, of torchvision and of Kaggle, with
-// the official splits. open_dataset() recognises them; what is here tells more about one.
+// Data sets as they are downloaded: the layouts of their authors, of torchvision and of Kaggle,
+// with the official splits. open_dataset() recognises them; what is here tells more about one.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +24,8 @@ struct PublishedSet {
   SampleKind samples = SampleKind::image;
   size_t classes = 0;
   std::vector<PublishedSplit> splits;
-  // The official split that a user means by a word ("validation", "dev" and "valid" are "val"); null
-  // where there is none.
+  // The official split that a user means by a word ("validation", "dev" and "valid" are "val");
+  // null where there is none.
   const PublishedSplit* split(const std::string& name) const;
 };
 
@@ -48,7 +48,8 @@ struct PublishedFolder {
   std::filesystem::path root;  // the folder that was asked for, or the one in it that is meant
 
   // Error where a list is missing or damaged, names a file outside of the folder, or a class that
-  // there is not. `split`: see DatasetOptions; of DTD also train2, the second partition; empty: all.
+  // there is not. `split`: see DatasetOptions; of DTD also train2, the second partition; empty:
+  // all.
   PublishedList list(const std::string& split) const;
 };
 

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEuroSat[] = {"AnnualCrop", "Forest",    "HerbaceousVegetation",
-                                    "Highway",    "Industrial", "Pasture",
-                                    "PermanentCrop", "Residential", "River", "SeaLake"};
+constexpr const char* kEuroSat[] = {"AnnualCrop", "Forest",  "HerbaceousVegetation", "Highway",
+                                    "Industrial", "Pasture", "PermanentCrop",        "Residential",
+                                    "River",      "SeaLake"};
 
 bool is_eurosat(const fs::path& root) {
   return std::all_of(std::begin(kEuroSat), std::end(kEuroSat),

@@ -36,8 +36,7 @@ PublishedList list_cub(const fs::path& root, const std::string& split) {
     }
     return of;
   };
-  const auto labels =
-      numbers("image_class_labels.txt", "number class", 1, list.class_names.size());
+  const auto labels = numbers("image_class_labels.txt", "number class", 1, list.class_names.size());
   const auto is_train = numbers("train_test_split.txt", "number 0-or-1", 0, 1);
   for (const ListLine& line : list_lines(root / "images.txt")) {
     const auto words = list_words(line, 2, "number path");

@@ -18,7 +18,8 @@ struct PublishedReader {
   std::vector<const char*> inside = {};  // folders that archives unpack into
 };
 
-// The readers of published_lists.cpp, published_folders.cpp, published_mat.cpp, published_texts.cpp.
+// The readers of published_lists.cpp, published_folders.cpp, published_mat.cpp,
+// published_texts.cpp.
 std::vector<PublishedReader> list_readers();
 std::vector<PublishedReader> folder_readers();
 std::vector<PublishedReader> mat_readers();

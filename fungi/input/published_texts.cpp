@@ -82,8 +82,7 @@ PublishedList list_ag_news(const fs::path& root, const std::string& split) {
     list.class_names.push_back(list_words(line, 1, "class")[0]);
   each_row(root / (split + ".csv"), [&](const auto& cells, const TextRecords& rows) {
     if (cells.size() != 3)
-      fail(fmt::format("expected a class, a title and a description, found {} cells",
-                       cells.size()),
+      fail(fmt::format("expected a class, a title and a description, found {} cells", cells.size()),
            rows.place(), kAgain);
     const size_t label = list_number(cells[0], 1, list.class_names.size(), rows.place());
     list.samples.push_back(
@@ -126,9 +125,9 @@ PublishedList list_tweet_eval(const fs::path& root, const std::string& split) {
   const auto texts = list_lines(root / (split + "_text.txt")),
              labels = list_lines(root / (split + "_labels.txt"));
   if (texts.size() != labels.size())
-    fail(fmt::format("expected a label for each of {} texts, found {}", texts.size(),
-                     labels.size()),
-         (root / (split + "_labels.txt")).string(), kAgain);
+    fail(
+        fmt::format("expected a label for each of {} texts, found {}", texts.size(), labels.size()),
+        (root / (split + "_labels.txt")).string(), kAgain);
   for (size_t i = 0; i < texts.size(); ++i)
     list.samples.push_back(
         {std::to_string(i + 1),

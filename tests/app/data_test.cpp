@@ -24,9 +24,9 @@ json look(const std::string& what, int status = 3) {
 }
 
 TEST(Data, RecognisesEveryPublishedSet) {
-  for (const char* name : {"flowers", "cars", "cub", "fgvc", "pets", "food", "dtd", "eurosat",
-                           "imagenet", "imagenet100", "cifar10", "cifar100", "trec", "sst",
-                           "agnews", "banking77", "tweeteval"}) {
+  for (const char* name :
+       {"flowers", "cars", "cub", "fgvc", "pets", "food", "dtd", "eurosat", "imagenet",
+        "imagenet100", "cifar10", "cifar100", "trec", "sst", "agnews", "banking77", "tweeteval"}) {
     const json found = look(kLayouts + name);
     EXPECT_EQ(found["set"], name);
     EXPECT_FALSE(found["whole"]) << "a miniature has too few samples";
@@ -50,8 +50,10 @@ TEST(Data, SaysWhatIsMissingOrDamaged) {
   const fs::path pictures = root / "CUB_200_2011/images/002.Laysan_Albatross";
   fs::remove(pictures / "Laysan_Albatross_0003_796003.jpg");
   fs::resize_file(pictures / "Laysan_Albatross_0005_796005.jpg", 0);
-  fs::resize_file(root / "CUB_200_2011/images/001.Black_footed_Albatross"
-                         "/Black_footed_Albatross_0002_796002.jpg", 99);
+  fs::resize_file(root /
+                      "CUB_200_2011/images/001.Black_footed_Albatross"
+                      "/Black_footed_Albatross_0002_796002.jpg",
+                  99);
   json train = look(root.string())["splits"][0];
   EXPECT_EQ(train["missing"], 1);
   EXPECT_EQ(train["empty"], 1);
@@ -72,7 +74,6 @@ TEST(Data, OtherFoldersAreDescribed) {
   const json found = look(FUNGI_SOURCE_DIR "/demo/images/test", 0);
   EXPECT_TRUE(found["set"].is_null());
   EXPECT_EQ(found["kind"], "image, classes");
-
 }
 
 TEST(Data, ExtractTakesOfficialSplits) {

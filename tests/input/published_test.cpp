@@ -48,8 +48,7 @@ TEST(Published, EverySplitIsThatOfItsAuthors) {
     for (const auto& [split, rows] : set["splits"].items()) {
       SCOPED_TRACE(name + " " + split);
       const SampleKind samples = kind_of(set);
-      const auto data =
-          open_dataset(kLayouts / set["path"], {.samples = samples, .split = split});
+      const auto data = open_dataset(kLayouts / set["path"], {.samples = samples, .split = split});
       ASSERT_EQ(data->size(), rows.size());
       EXPECT_EQ(json(data->class_names()), set["classes"]);
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -81,11 +80,14 @@ TEST(Published, EverythingTogetherNamesItsSplits) {
   const auto train = open_dataset(kLayouts / "flowers", {.split = "train"});
   EXPECT_NE(train->notes().at(0).find("3 samples here, 1020 in the published set"),
             std::string::npos);
-  EXPECT_NE(said([] { open_dataset(kLayouts / "food", {.split = "val"}); })
-                .find("`split` takes train, test"),
+  EXPECT_NE(said([] {
+              open_dataset(kLayouts / "food", {.split = "val"});
+            }).find("`split` takes train, test"),
             std::string::npos);
-  EXPECT_NE(open_dataset(kLayouts / "imagenet", {.split = "test"})->notes().at(0).find(
-                "labels of ImageNet-1K's test split are not public"),
+  EXPECT_NE(open_dataset(kLayouts / "imagenet", {.split = "test"})
+                ->notes()
+                .at(0)
+                .find("labels of ImageNet-1K's test split are not public"),
             std::string::npos);
 }
 
@@ -202,8 +204,8 @@ TEST(Published, ListsThatAreDamagedAreNamed) {
       {"agnews", "ag_news_csv/test.csv", "\"5\",\"a\",\"b\"\n", "test", "from 1 to 4",
        SampleKind::text},
       {"agnews", "ag_news_csv/test.csv", "\"1\",\"a\n", "test", "", SampleKind::text},
-      {"banking77", "banking_data/test.csv", "text,category\nwhy,love\n", "test",
-       "no class 'love'", SampleKind::text},
+      {"banking77", "banking_data/test.csv", "text,category\nwhy,love\n", "test", "no class 'love'",
+       SampleKind::text},
       {"tweeteval", "emoji/test_labels.txt", "0\n1\n", "test", "label for each of 1 texts",
        SampleKind::text},
       {"tweeteval", "emoji/test_labels.txt", "2\n", "test", "from 0 to 1", SampleKind::text},
@@ -214,8 +216,7 @@ TEST(Published, ListsThatAreDamagedAreNamed) {
     const std::string complaint = copy.complaint(c.split, c.samples);
     EXPECT_NE(complaint, "nothing") << c.file;
     EXPECT_NE(complaint.find(c.said), std::string::npos) << c.file << ": " << complaint;
-    EXPECT_NE(complaint.find(fs::path(c.file).filename().string().substr(0, 5)),
-              std::string::npos)
+    EXPECT_NE(complaint.find(fs::path(c.file).filename().string().substr(0, 5)), std::string::npos)
         << complaint;
     fs::remove(copy.root / c.file);
     if (std::string_view(c.file).find("test") != std::string_view::npos)
