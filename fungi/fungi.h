@@ -39,6 +39,7 @@
 #include "fungi/pca/pca.h"
 #include "fungi/prompt/ask.h"
 #include "fungi/prompt/score.h"
+#include "fungi/report/compared_page.h"
 #include "fungi/report/report.h"
 #include "fungi/report/segment_page.h"
 #include "fungi/retrieve/database.h"
