@@ -12,6 +12,7 @@
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/sound_statistics.h"
+#include "fungi/input/published.h"
 #include "fungi/store/store.h"
 
 namespace fungi::app {
@@ -165,6 +166,7 @@ int run(ExtractArguments& a) {
   const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
   Notes notes{.shown = !a.quiet && !a.json};
   DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
+  if (!a.classes.empty()) data.only_classes = read_class_list(a.classes);
   data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
   BackboneOptions options = a.settings.backbone;
   options.stated_facts =

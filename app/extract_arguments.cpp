@@ -37,14 +37,20 @@ void ExtractArguments::add_to(CLI::App& verb) {
                   "Another store: its heads, negatives and numbers of classes are used, its "
                   "model and settings for every option that is left out; others are refused")
       ->each([model_option](const std::string&) { model_option->required(false); });
-  verb.add_option("--kind", kind, "Kind of data set: auto, classes, flat, list, tar, cifar, idx")
+  verb.add_option("--kind", kind,
+                  "Kind of data set: auto, published, classes, flat, list, tar, cifar, idx")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
-  verb.add_option("--split", split,
-                  "Split of the data set: a folder in it; of CIFAR and IDX files train or test; of "
-                  "SpeechCommands also validation");
+      ->check(
+          CLI::IsMember({"auto", "published", "classes", "flat", "list", "tar", "cifar", "idx"}));
+  verb.add_option(
+      "--split", split,
+      "Split of the data set: the official one of a published set, or a folder in it; of CIFAR "
+      "and IDX files train or test; of SpeechCommands also validation");
   verb.add_option("--fold", fold,
                   "Of a list: rows whose column 'fold' (or 'split') is this; '!1': all but 1");
+  verb.add_option("--classes", classes,
+                  "Only samples of these classes: a file with a name in each line, as for "
+                  "ImageNet-100");
   columns.add_to(verb);
   verb.add_option("--storage", storage, "float32 or float16")
       ->capture_default_str()

@@ -18,7 +18,7 @@ struct ExtractArguments {
   TextColumnsArguments columns;
   std::vector<std::string> objectives{"kl", "dino", "simclr"};
   ProjectionArguments projection;
-  std::string prefix, fold, statistics = "model";
+  std::string prefix, fold, classes, statistics = "model";
   double weight = 1, window = 0, hop = 0;  // the last two in seconds
   size_t limit = 0, shard = 0, max_tokens = 0;
   uint64_t seed = 42;

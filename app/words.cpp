@@ -17,6 +17,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"bank", "--bank"},
     {"certificate", "--certificate"},
     {"class_names", "--class-names"},
+    {"classes", "--classes"},
     {"draw", "--draw"},
     {"dry_run", "--dry-run"},
     {"effort", "--effort"},

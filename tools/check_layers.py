@@ -13,7 +13,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "checkpoint": "base",
     "token": "base checkpoint",
     "hub": "base checkpoint",
-    "input": "base",
+    "input": "base checkpoint",
     "view": "base token input",
     "backbone": "base kernel checkpoint",
     "search": "base kernel checkpoint",

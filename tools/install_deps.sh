@@ -10,7 +10,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavif-dev libheif-dev zlib1g-dev libzip-dev libarchive-dev
   libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libcpp-httplib-dev libsndfile1-dev libsoxr-dev libkissfft-dev
-  libopenblas-dev liblapacke-dev libhdf5-dev
+  libopenblas-dev liblapacke-dev libhdf5-dev libmatio-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
 if [ "${1:-}" = browser ]; then

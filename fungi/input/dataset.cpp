@@ -32,13 +32,14 @@ std::optional<std::pair<uint64_t, uint64_t>> identity_of(const fs::path& place) 
   return std::pair<uint64_t, uint64_t>(found.st_dev, found.st_ino);
 }
 
-constexpr std::array<std::pair<const char*, DatasetKind>, 7> kKinds = {
+constexpr std::array<std::pair<const char*, DatasetKind>, 8> kKinds = {
     {{"auto", DatasetKind::automatic},
      {"classes", DatasetKind::classes},
      {"flat", DatasetKind::flat},
      {"list", DatasetKind::list},
      {"tar", DatasetKind::tar},
      {"cifar", DatasetKind::cifar},
+     {"published", DatasetKind::published},
      {"idx", DatasetKind::idx}}};
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> choices) {
@@ -154,7 +155,8 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
 fs::path Dataset::file(size_t) const { return {}; }
 
 std::vector<uint8_t> Dataset::read_sample(const fs::path& file) const {
-  constexpr uint64_t kReadAtOnce = uint64_t{16} << 20;  // what is longer is read where it is decoded
+  constexpr uint64_t kReadAtOnce = uint64_t{16}
+                                   << 20;  // what is longer is read where it is decoded
   if (samples_ == SampleKind::sound && size_of_file(file).value_or(0) > kReadAtOnce) return {};
   return read_file_bytes(file);
 }
@@ -181,7 +183,9 @@ std::string Dataset::key(size_t i) const {
   return bytes ? std::to_string(*bytes) : "";
 }
 
-std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
+namespace {
+
+std::unique_ptr<Dataset> open_all(const fs::path& path, const DatasetOptions& options) {
   const fs::file_status status = fs::status(path);
   const bool of_texts = options.samples == SampleKind::text;
   if (!fs::exists(status) && !(of_texts && path == kStandardInput))
@@ -190,6 +194,10 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
     fail("only sounds are cut into windows", path.string(), "leave out `window` and `hop`");
   if (of_texts && !options.fold.empty())
     fail("lists of texts have no folds", path.string(), "leave out `fold`");
+  const bool maybe_published =
+      options.kind == DatasetKind::automatic || options.kind == DatasetKind::published;
+  if (maybe_published && !states_columns(options) && options.fold.empty())
+    if (auto published = open_published(path, options)) return published;
   if (of_texts) return open_texts(path, options);
   if (options.samples == SampleKind::sound) return open_sounds(path, options);
   if (options.samples != SampleKind::image)
@@ -198,6 +206,9 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
          path.string(), "use a model that looks at images, or a Dataset of your own");
   if (states_columns(options)) refuse_columns("only lists of texts have columns", path.string());
   DatasetOptions chosen = options;
+  if (chosen.kind == DatasetKind::automatic && fs::is_directory(status))
+    if (const fs::path inside = unpacked_cifar(path); !inside.empty())
+      return open_cifar(inside, chosen);
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);
   if (!options.fold.empty() && chosen.kind != DatasetKind::list)
@@ -214,6 +225,15 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
     default:
       return open_folder(path, chosen);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
+  if (options.only_classes.empty()) return open_all(path, options);
+  DatasetOptions every = options;
+  every.class_names.clear(), every.only_classes.clear();
+  return dataset::choose_classes(open_all(path, every), path, options);
 } catch (const fs::filesystem_error& error) {
   fail(error.code().message(), error.path1().empty() ? path.string() : error.path1().string(),
        "check the path and its permissions");
@@ -236,8 +256,8 @@ bool is_image_extension(std::string_view ext) {
 
 bool is_sample_extension(SampleKind samples, std::string_view ext) {
   if (samples == SampleKind::sound)  // those that are not decoded, too: each says so
-    return one_of(ext, {"wav",  "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
-                        "au",   "snd",  "caf",  "w64", "rf64", "m4a", "aac", "wma", "weba"});
+    return one_of(ext, {"wav", "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
+                        "au", "snd", "caf", "w64", "rf64", "m4a", "aac", "wma", "weba"});
   return samples == SampleKind::text ? ext == "txt" : is_image_extension(ext);
 }
 

@@ -14,11 +14,11 @@ from fungi._search import Found, Index, index, pca, search
 from fungi._segment import Segmenter, segment
 from fungi._serve import Server, serve
 from fungi._store import Store
-from fungi._works import bench, export, info, inspect, models, prompts, pull, report, reproduce
+from fungi._works import bench, data, export, info, inspect, models, prompts, pull, report, reproduce
 
 __all__ = [
     "Error", "Extractor", "Failure", "Features", "Found", "FungiWarning", "Index", "InputError", "InputTypeError", "MissingError",
-    "NotFittedError", "SampleError", "Segmenter", "Server", "Store", "__version__", "bench", "choose", "cka", "export", "extract", "index", "info", "inspect",
+    "NotFittedError", "SampleError", "Segmenter", "Server", "Store", "__version__", "bench", "choose", "cka", "data", "export", "extract", "index", "info", "inspect",
     "kmeans", "knn", "linear", "models", "pca", "project", "prompts", "pull", "report", "reproduce", "retrieve", "search", "segment",
     "serve", "set_threads", "threads",
 ]

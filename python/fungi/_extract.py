@@ -15,7 +15,7 @@ from fungi._extractor import Failure, stated_settings
 from fungi._results import Extraction, ExtractionPlan, Projection, made
 from fungi._store import Store, native
 
-KINDS = ("auto", "classes", "flat", "list", "tar", "cifar", "idx")
+KINDS = ("auto", "published", "classes", "flat", "list", "tar", "cifar", "idx")
 STATISTICS = ("model", "measure", "esc50", "speechcommands")
 PROJECTIONS = ("sign", "sign_reference", "gaussian", "sparse", "factored", "matrix", "none")
 
@@ -45,7 +45,7 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
             preset: str | None = None, layer: str | None = None, precision: str | None = None,
             facts: Mapping[str, Any] | None = None, projection: str | None = None, projection_dim: int | None = None,
             weight: float | None = None, given: Any = None, seed: int | None = None, like: PathLike | Store | None = None, kind: str = "auto", split: str = "",
-            fold: str | int = "", text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
+            fold: str | int = "", classes: PathLike | None = None, text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
             limit: int = 0, keep_factors: bool | None = None, exif: bool | None = None, allow_truncated: bool | None = None,
             prefix: str | None = None, max_tokens: int | None = None, tokenizer: PathLike | None = None,
             window: float | None = None, hop: float = 0, statistics: str = "model", strict: bool = False,
@@ -59,7 +59,8 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     model: a checkpoint file or folder, a dict of named arrays, or a torch module; not needed with `like`.
     samples: "image", "text" or "sound". window, hop: of files of sounds, each of which is several samples then.
     statistics: of sounds for AST: mean and std of the "model", "measure"d on the data, or of "esc50" or "speechcommands".
-    fold: of a list, rows whose column fold is this; "!1": all but 1.
+    split: of a published set ("train", "val", "test") or a folder. fold: of a list, rows whose column fold is this; "!1": all
+    but 1. classes: a file with a class in each line; samples of all others are left out.
     like: another store, whose heads, negatives, classes, model and settings are used for all that is left out.
     facts: what the file does not tell (`--set`): {"heads": 6}.
 
@@ -93,7 +94,7 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     elif ids is not None or labels is not None:
         raise InputError("a data set on disk has ids and labels of its own", "labels", "leave them out")
     how = {"like": like.path if isinstance(like, Store) else path(like, "like"), "kind": kind, "split": split,
-           "fold": str(fold), "text_column": text_column, "label_column": label_column, "id_column": id_column,
+           "fold": str(fold), "classes": path(classes, "classes"), "text_column": text_column, "label_column": label_column, "id_column": id_column,
            "hop": seconds(hop, "hop"), "statistics": statistics, "limit": count(limit, "limit"),
            "shard": count(shard, "shard"), "strict": strict, "retry_failed": retry_failed, "prune": prune,
            "overwrite": overwrite, "dry_run": dry_run}

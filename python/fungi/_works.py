@@ -182,6 +182,17 @@ def pull(model: str, *, endpoint: str | None = None, weights: str | None = None,
     return str(out["path"])
 
 
+def data(data: PathLike, *, decode: bool = False) -> dict[str, Any]:
+    """Which data set lies in a folder, its splits, and what of it is missing or, with `decode`, damaged. It runs in a process
+    of its own.
+
+    >>> import fungi
+    >>> fungi.data("demo/images/test")["kind"]
+    'image, classes'
+    """
+    return dict(_command.run(["data", path(data, "data"), "--json", *["--decode"] * decode]))
+
+
 def reproduce(*arguments: str) -> Any:
     """The paper's tables beside ours. Takes the words of `fungi reproduce` and gives its --json; it runs in a process of its
     own.

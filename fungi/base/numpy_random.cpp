@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fungi/evaluate/numpy_random.h"
+#include "fungi/base/numpy_random.h"
 
 #include <numeric>
 #include <utility>

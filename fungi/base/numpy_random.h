@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // numpy's legacy RandomState, as far as scikit-learn's splits use it, bit for bit (SPEC 5.9).
-// Internal to this room.
+// Internal to the library.
 #pragma once
 
 #include <cstddef>
