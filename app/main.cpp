@@ -180,6 +180,16 @@ std::string memory_hint(const CLI::App& verb) {
       verb.get_option_no_throw("--features") ? "fewer blocks (--features), or " : "");
 }
 
+}  // namespace
+
+void tell(const Error& error) {
+  const Error own = worded(error);
+  say("fungi: {}{}{}\n", own.place().empty() ? "" : shown(own.place()) + ": ",
+      shown(own.message(), true), own.hint().empty() ? "" : "\n  hint: " + shown(own.hint(), true));
+}
+
+namespace {
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -190,7 +200,7 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (AddVerb add :
-       {add_extract,   add_project, add_knn,     add_choose, add_linear,  add_kmeans,  add_retrieve,
+       {add_extract,   add_merge, add_project, add_knn,     add_choose, add_linear,  add_kmeans,  add_retrieve,
         add_cka,       add_pca,     add_index,   add_search, add_segment, add_prompts, add_report,
         add_reproduce, add_export,  add_inspect, add_models, add_info,    add_bench}) {
     CLI::App* self = nullptr;
@@ -237,10 +247,7 @@ int main(int argc, char** argv) {
   try {
     status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {
-    const fungi::Error own = fungi::app::worded(e);
-    say("fungi: {}{}{}\n", own.place().empty() ? "" : shown(own.place()) + ": ",
-        shown(own.message(), true),
-        own.hint().empty() ? "" : "\n  hint: " + shown(own.hint(), true));
+    fungi::app::tell(e);
   } catch (const std::filesystem::filesystem_error& e) {
     say("fungi: {}: {}\n  hint: check the path and its permissions\n", shown(e.path1().string()),
         e.code().message());

@@ -12,6 +12,7 @@ namespace {
 // tools/check_words.py looks after this table: a word that the library uses has to stand here.
 const std::map<std::string_view, std::string_view> kWords{
     {"all_combinations", "--all-combinations"},
+    {"allow_mixed", "--allow-mixed"},
     {"allow_truncated", "--allow-truncated"},
     {"apply", "--apply"},
     {"bank", "--bank"},
@@ -23,6 +24,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"features", "--features"},
     {"fold", "--fold"},
     {"folds", "--folds"},
+    {"gather", "--gather"},
     {"given", "--given"},
     {"hop", "--hop"},
     {"id_column", "--id-column"},
@@ -40,6 +42,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"lambda", "--lambda"},
     {"layout", "--layout"},
     {"like", "--like"},
+    {"merge", "'fungi merge'"},
     {"metric", "--metric"},
     {"model", "-m"},
     {"models", "'fungi models'"},
@@ -47,6 +50,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"objectives", "--objectives"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
+    {"part", "--part"},
     {"precision", "--precision"},
     {"prefix", "--prefix"},
     {"probes", "--probes"},

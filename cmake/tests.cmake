@@ -11,7 +11,7 @@ target_compile_definitions(fungi-test-support INTERFACE
   FUNGI_GOLDEN_DIR="tests/golden" FUNGI_SOURCE_DIR="." FUNGI_BINARY="${FUNGI_BUILT}/fungi")
 # Building the tests takes longer than running them: one set of precompiled headers serves all programs, and -O1 does.
 set(FUNGI_TEST_HEADERS <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <fstream> <functional> <map> <random> <string> <vector>)
-foreach(room base kernel checkpoint token input view backbone search objective projection pca store feature retrieve evaluate prompt segment report app)
+foreach(room base comm kernel checkpoint token input view backbone search objective projection pca store feature retrieve evaluate prompt segment report app)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cpp)
   if(sources)
     add_executable(test_${room} ${sources})

@@ -9,6 +9,7 @@ import sys
 
 ALLOWED = {  # room -> the rooms it may include, besides itself
     "base": "",
+    "comm": "base",
     "kernel": "base",
     "checkpoint": "base",
     "token": "base checkpoint",
@@ -20,7 +21,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "projection": "base kernel checkpoint",
     "pca": "base kernel checkpoint",
     "store": "base checkpoint",
-    "feature": "base kernel checkpoint token input view backbone objective projection pca store",
+    "feature": "base comm kernel checkpoint token input view backbone objective projection pca store",
     "retrieve": "base kernel checkpoint projection store feature search",
     "evaluate": "base kernel checkpoint input pca store feature search retrieve",
     "prompt": "base input store feature search evaluate",

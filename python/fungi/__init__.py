@@ -7,7 +7,7 @@ estimators for scikit-learn (`fungi.sklearn`). Nothing but numpy is needed.
 from fungi._common import set_threads, threads
 from fungi._errors import (Error, FungiWarning, InputError, InputTypeError, MissingError, NotFittedError, SampleError)
 from fungi._evaluate import choose, cka, kmeans, knn, linear, retrieve
-from fungi._extract import extract, project
+from fungi._extract import extract, merge, project
 from fungi._extractor import Extractor, Failure, Features
 from fungi._fungi import __version__
 from fungi._search import Found, Index, index, pca, search
@@ -18,6 +18,6 @@ from fungi._works import bench, export, info, inspect, models, prompts, report, 
 __all__ = [
     "Error", "Extractor", "Failure", "Features", "Found", "FungiWarning", "Index", "InputError", "InputTypeError", "MissingError",
     "NotFittedError", "SampleError", "Segmenter", "Store", "__version__", "bench", "choose", "cka", "export", "extract", "index", "info", "inspect",
-    "kmeans", "knn", "linear", "models", "pca", "project", "prompts", "report", "reproduce", "retrieve", "search", "segment",
+    "kmeans", "knn", "linear", "merge", "models", "pca", "project", "prompts", "report", "reproduce", "retrieve", "search", "segment",
     "set_threads", "threads",
 ]

@@ -258,7 +258,7 @@ RENAMED = {"lambda": "lambdas", "set": "facts", "image": "images", "text": "text
 # Those of search stand for one sample each; the text and label of a table are not among them.
 
 
-@pytest.mark.parametrize("verb", ["extract", "project", "knn", "linear", "kmeans", "retrieve", "choose", "cka", "pca", "index", "search", "export",
+@pytest.mark.parametrize("verb", ["extract", "merge", "project", "knn", "linear", "kmeans", "retrieve", "choose", "cka", "pca", "index", "search", "export",
                                   "report", "inspect", "info", "bench", "segment", "prompts"])
 def test_every_option_is_an_argument(verb):
     options = re.findall(r"^ +(?:-\w,)?--([a-z][a-z-]*)", cli(verb, "--help"), re.MULTILINE)

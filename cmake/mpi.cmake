@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# 'mpirun -n 8 fungi extract' and evaluations on several machines, through Open MPI. Included after library.cmake.
+pkg_check_modules(OMPI IMPORTED_TARGET ompi-c)
+set(FUNGI_MPI_DEFAULT ${OMPI_FOUND})
+if(FUNGI_LEAN)
+  set(FUNGI_MPI_DEFAULT OFF)
+endif()
+option(FUNGI_MPI "Work on several machines at once through Open MPI" ${FUNGI_MPI_DEFAULT})
+if(FUNGI_MPI)
+  if(NOT OMPI_FOUND)
+    message(FATAL_ERROR "FUNGI_MPI is ON, but pkg-config finds no Open MPI (ompi-c): install mpi-default-dev or configure with -DFUNGI_MPI=OFF")
+  endif()
+  target_link_libraries(fungi PRIVATE PkgConfig::OMPI)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/comm/mpi.cpp PROPERTIES COMPILE_DEFINITIONS FUNGI_HAVE_MPI)
+endif()
