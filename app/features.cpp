@@ -53,7 +53,7 @@ CombinationOptions FeatureOptions::combinations(const std::string& label) const 
   const auto line = std::make_shared<Line>();
   return {.features = features,
           .combine = all_combinations ? Combine::all : Combine::steps,
-          .rows = {.pca = pca, .memory_limit = memory.limit()},
+          .rows = {.pca = pca, .memory_limit = memory.limit(), .ranks = ranks},
           .note =
               [line](const std::string& note) {
                 line->progress = {};

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 
 namespace fungi::app {
 
@@ -54,7 +55,12 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
   self->add_option("store", a->store, "Store with labels")->required();
   self->add_option("--seed", a->kmeans.seed, "Seed of the first centres")->capture_default_str();
   a->features.add_to(*self);
-  return [a] { return run(*a); };
+  return [a] {
+    return on_equal_ranks([a](Comm* ranks) {
+      a->features.ranks = ranks;
+      return run(*a);
+    });
+  };
 }
 
 }  // namespace fungi::app

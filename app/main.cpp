@@ -17,6 +17,7 @@
 #include <filesystem>
 
 #include "app/cli.h"
+#include "app/ranks.h"
 #include "app/words.h"
 #include "fungi/base/error.h"
 
@@ -200,7 +201,7 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (AddVerb add :
-       {add_extract,   add_merge, add_project, add_knn,     add_choose, add_linear,  add_kmeans,  add_retrieve,
+       {add_extract,   add_merge, add_plan, add_project, add_knn,     add_choose, add_linear,  add_kmeans,  add_retrieve,
         add_cka,       add_pca,     add_index,   add_search, add_segment, add_prompts, add_report,
         add_reproduce, add_export,  add_inspect, add_models, add_info,    add_bench}) {
     CLI::App* self = nullptr;
@@ -225,6 +226,7 @@ int run(int argc, char** argv) {
   for (auto& [self, verb] : verbs) {
     if (!self->parsed()) continue;
     try {
+      require_alone(self->get_name());
       return verb();
     } catch (const std::bad_alloc&) {
       say("fungi: out of memory\n  hint: {}\n", memory_hint(*self));

@@ -8,6 +8,7 @@
 
 #include "app/cli.h"
 #include "app/words.h"
+#include "fungi/base/cpu.h"
 
 namespace fungi::app {
 namespace {
@@ -67,6 +68,29 @@ int on_ranks(const std::function<int(Comm&)>& body) {
   }
   std::fflush(stdout);
   return status;
+}
+
+int on_equal_ranks(const std::function<int(Comm*)>& body) {
+  return on_ranks([&](Comm& comm) {
+    const std::string own = fmt::format("{} on {}", FUNGI_VERSION, to_string(best_isa()));
+    const std::vector<std::string> all = comm.gather(own);
+    for (size_t r = 1; r < all.size(); ++r)
+      if (all[r] != own)
+        fail(fmt::format("fungi {} computes there, and {} at rank 0: results would not be those of "
+                         "one machine",
+                         all[r], own),
+             fmt::format("rank {} on {}", r, comm.host(r)),
+             "FUNGI_ISA makes all ranks compute alike");
+    return body(comm.alone() ? nullptr : &comm);
+  });
+}
+
+void require_alone(const std::string& verb) {
+  if (!started_as_rank()) return;
+  for (const char* shared : {"extract", "pca", "knn", "linear", "kmeans", "retrieve", "cka"})
+    if (verb == shared) return;
+  fail(fmt::format("'fungi {}' is for one process, and several were started", verb), "mpirun",
+       "start it without mpirun");
 }
 
 }  // namespace fungi::app

@@ -23,6 +23,7 @@
 #include "fungi/evaluate/retrieval.h"
 #include "fungi/evaluate/segmentation.h"
 #include "fungi/feature/comparable.h"
+#include "fungi/feature/cost.h"
 #include "fungi/feature/extract_ranks.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/follow.h"

@@ -13,7 +13,7 @@ namespace {
 
 // Functions of the module; every other word is the name of an argument.
 const std::set<std::string_view> kFunctions{"extract", "index", "inspect", "models",
-                                            "pca",     "project", "segment"};
+                                            "merge",   "pca",     "project", "segment"};
 
 // As code has it; what stands for a value (N, STORE, ...) as it is.
 std::string quoted(std::string_view value) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), for the test that opens the report.
+# With the word "browser": also Chromium (350 MB), for the test that opens the report. With "ranks": also Open MPI, for work on several
+# machines, and what makes networks for its tests.
 set -euo pipefail
 
 packages=(
@@ -12,7 +13,10 @@ packages=(
   libopenblas-dev liblapacke-dev libhdf5-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
-[ "${1:-}" = browser ] && packages+=(chromium)
+case "${1:-}" in
+  browser) packages+=(chromium) ;;
+  ranks) packages+=(mpi-default-dev mpi-default-bin iproute2) ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do

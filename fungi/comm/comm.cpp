@@ -27,9 +27,11 @@ class Single final : public Comm {
 std::unique_ptr<Comm> make_single() { return std::make_unique<Single>(); }
 
 bool started_as_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name)) return true;
-  return false;
+  // mpirun says how many there are, and so do most of the others; behind srun with PMIx Slurm does.
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* size = std::getenv(name))
+      return std::atoi(size) > 1 && (name[0] != 'S' || std::getenv("PMIX_RANK"));
+  return std::getenv("PMIX_RANK") != nullptr;
 }
 
 // Along a tree: rank r has it from r without its lowest bit.

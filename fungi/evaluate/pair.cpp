@@ -27,7 +27,7 @@ PairRows load_pair(const Store& train, const Store& test, std::string_view featu
                    std::span<const size_t> test_rows) {
   require_comparable(train, test, features, true);
   const std::vector<StoreBlock> blocks = train.select(features);
-  const std::optional<Pca> pca = fit_pca(train, blocks, options.pca, pool, train_rows);
+  const std::optional<Pca> pca = fit_pca(train, blocks, options.pca, pool, train_rows, options.ranks);
   return {load_rows(train, blocks, pca, options.memory_limit, pool, train_rows),
           load_rows(test, test.select(features), pca, options.memory_limit, pool, test_rows),
           pca.has_value()};

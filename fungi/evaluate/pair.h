@@ -13,6 +13,8 @@
 
 namespace fungi {
 
+class Comm;
+
 // Error unless rows of these features ("embedding+kl") can be compared. projected: as they are
 // stored; whole gradients, which are compared by their factors, are not.
 void require_comparable(const Store& train, const Store& test, std::string_view features,
@@ -28,6 +30,7 @@ PairLabels pair_labels(const Store& train, const Store& test, std::span<const si
 struct RowOptions {
   size_t pca = 512;  // columns that a PCA leaves, where Pca::applies says so; 0: none
   size_t memory_limit = default_memory_limit();  // rows beyond it go to a scratch file
+  Comm* ranks = nullptr;  // whole evaluations are collective then, and work and rows are shared
 };
 
 // Through a PCA fitted on the training rows. Rows by number; none given: all. Errors:

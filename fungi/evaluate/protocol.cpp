@@ -9,6 +9,7 @@
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
+#include "fungi/evaluate/shared_rows.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/retrieve/gradient_search.h"
 
@@ -94,6 +95,12 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
       one.columns = search.columns();
       one.score = classify({search.rows(), search.queries()}, labels.train, labels.test, options,
                            [&] { return search.knn(options.k, pool); });
+    } else if (o.combinations.rows.ranks) {
+      SharedKnn shared = classify_on_ranks(train, test, features, labels, options,
+                                           o.combinations.rows, pool, rows);
+      one.columns = shared.columns;
+      one.pca_applied = shared.pca_applied;
+      one.score = std::move(shared.score);
     } else {
       const PairRows pair = load_pair(train, test, features, o.combinations.rows, pool, rows);
       one.columns = pair.train.cols();
@@ -131,6 +138,7 @@ LinearResult evaluate_linear(const Store& train, const Store& test, const Store*
     probe.pca = o.combinations.rows.pca;
     probe.class_names = train.classes();
     probe.progress = progress_of(features, o.combinations);
+    probe.ranks = o.combinations.rows.ranks;
     LinearCombination one{.features = features};
     one.score =
         linear_probe({pair.train, labels.train},
@@ -157,10 +165,16 @@ KMeansResult evaluate_kmeans(const Store& store, const KMeansProtocol& o, Pool& 
   const RowOptions& how = o.combinations.rows;
   for (const std::string& features : chosen_combinations(store, o.combinations)) {
     const std::vector<StoreBlock> blocks = store.select(features);
-    const std::optional<Pca> pca = fit_pca(store, blocks, how.pca, pool);
-    const ScratchMatrix rows = load_rows(store, blocks, pca, how.memory_limit, pool);
+    const std::optional<Pca> pca = fit_pca(store, blocks, how.pca, pool, {}, how.ranks);
     KMeansOptions options = o.kmeans;
     options.progress = progress_of(features, o.combinations);
+    if (how.ranks) {
+      add(result.combinations,
+          {features, pca.has_value(), cluster_on_ranks(store, blocks, pca, options, how, pool)},
+          finished);
+      continue;
+    }
+    const ScratchMatrix rows = load_rows(store, blocks, pca, how.memory_limit, pool);
     add(result.combinations,
         {features, pca.has_value(), evaluate_clustering(rows, store.labels(), options, pool)},
         finished);
@@ -195,7 +209,9 @@ RankingResult evaluate_ranking(const Store& database, const Store& queries, cons
                                       task.rows.database, task.rows.queries);
       one.pca_applied = rows.pca_applied;
       score_all([&](const RelevanceOf& relevance) {
-        return evaluate_retrieval(rows.train, rows.test, relevance, o.retrieval, pool);
+        RetrievalOptions how = o.retrieval;
+        how.ranks = o.combinations.rows.ranks;
+        return evaluate_retrieval(rows.train, rows.test, relevance, how, pool);
       });
     }
     add(result.combinations, std::move(one), finished);
@@ -203,9 +219,9 @@ RankingResult evaluate_ranking(const Store& database, const Store& queries, cons
   return result;
 }
 
-CkaResult evaluate_cka(const Store& store, std::string_view features, Pool& pool) {
+CkaResult evaluate_cka(const Store& store, std::string_view features, Pool& pool, Comm* ranks) {
   const std::vector<std::string> blocks = names_of(store.select(features));
-  return {blocks, linear_cka(store, blocks, pool)};
+  return {blocks, linear_cka(store, blocks, pool, size_t{64} << 20, ranks)};
 }
 
 }  // namespace fungi
