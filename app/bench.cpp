@@ -16,6 +16,7 @@
 #include "fungi/backbone/tensors.h"
 #include "fungi/base/random.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/hub/pull.h"
 
 namespace fungi::app {
 namespace {
@@ -132,10 +133,11 @@ int run(const Arguments& args) {
   Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
   std::error_code ignored;  // then it is the name of an architecture, or none
-  const bool file = std::filesystem::exists(args.model.model, ignored);
+  const std::string model = pulled_model(args.model.model);
+  const bool file = std::filesystem::exists(model, ignored);
   const Backbone backbone =
-      file ? Backbone::open(args.model.model, options, pool)
-           : Backbone::assemble(stated_architecture(args.model.model, options.stated_facts),
+      file ? Backbone::open(model, options, pool)
+           : Backbone::assemble(stated_architecture(model, options.stated_facts),
                                 RandomTensors(1), options, pool);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -156,6 +156,7 @@ double peak_rss_mb();
 Verb add_extract(CLI::App& parent, CLI::App*& self);
 Verb add_merge(CLI::App& parent, CLI::App*& self);
 Verb add_plan(CLI::App& parent, CLI::App*& self);
+Verb add_pull(CLI::App& parent, CLI::App*& self);
 Verb add_project(CLI::App& parent, CLI::App*& self);
 Verb add_knn(CLI::App& parent, CLI::App*& self);
 Verb add_choose(CLI::App& parent, CLI::App*& self);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/extract_arguments.h"
 
+#include "fungi/hub/pull.h"
+
 namespace fungi::app {
 
 void ExtractArguments::add_to(CLI::App& verb) {
@@ -9,8 +11,10 @@ void ExtractArguments::add_to(CLI::App& verb) {
                   "IDX files, of pictures or sounds as the model wants them; "
                   "of texts also lines (.txt, or - for standard input)")
       ->required();
-  CLI::Option* model_option = model.add_to(
-      verb, "Checkpoint file or folder (safetensors, .pth, .bin, .npz); not needed with --like");
+  CLI::Option* model_option = model.add_to(verb,
+                                           "Checkpoint file or folder (safetensors, .pth, .bin, "
+                                           ".npz), or hf:ORG/NAME of a model that was "
+                                           "pulled; not needed with --like");
   model_option->required();
   verb.add_option("-o,--output", store, "The store: a folder, made if needed")
       ->required()
@@ -106,7 +110,7 @@ void ExtractArguments::settle(const CLI::App& verb) {
   const auto stated = [&](const char* option) { return !follows || given_here(option); };
   if (follows) settings = followed_settings(like);
   ExtractorOptions& e = settings.extractor;
-  if (stated("--model")) settings.model = model.model;
+  if (stated("--model")) settings.model = pulled_model(model.model);
   if (follows) require_followed_model(like, settings.model);
   for (const auto& [key, value] : model.facts.read()) settings.backbone.stated_facts[key] = value;
   if (stated("--layer")) settings.backbone.layer = model.layer;

@@ -8,6 +8,7 @@
 #include "app/words.h"
 #include "fungi/backbone/backbone.h"
 #include "fungi/checkpoint/tensor_type.h"
+#include "fungi/hub/pull.h"
 
 namespace fungi::app {
 namespace {
@@ -31,7 +32,7 @@ nlohmann::json start_json(const Checkpoint& checkpoint, bool tensors) {
 }
 
 int run(const Arguments& args) {
-  const Checkpoint checkpoint = Checkpoint::open(args.file);
+  const Checkpoint checkpoint = Checkpoint::open(pulled_model(args.file));
   if (args.tensors && !args.json)
     for (const TensorInfo& t : checkpoint.tensors())
       fmt::print("{:<60} {:>5} {}\n", printable(t.name), to_string(t.type), t.shape_text());
@@ -73,7 +74,7 @@ int run(const Arguments& args) {
 Verb add_inspect(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("inspect", "Say what a checkpoint is and how it would be run");
   auto args = std::make_shared<Arguments>();
-  self->add_option("file", args->file, "Checkpoint file or folder")->required();
+  self->add_option("file", args->file, "Checkpoint file or folder, or hf:ORG/NAME")->required();
   args->facts.add_to(*self);
   self->add_flag("--tensors", args->tensors, "List every tensor");
   self->add_flag("--json", args->json, "Print JSON");

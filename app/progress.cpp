@@ -84,8 +84,13 @@ void Progress::update(size_t done, size_t total, size_t failed) {
   const double seconds = std::chrono::duration<double>(now - start_).count(),
                rate = seconds > 0 ? double(done) / seconds : 0;
   const std::string left = rate > 0 ? human_seconds(double(total - done) / rate) : "?";
-  draw(fmt::format("{} {}/{} ({:.0f} %), {:.1f}/s, {} left{}", label_, done, total,
-                   100.0 * double(done) / double(total ? total : 1), rate, left,
+  const bool bytes = unit_ == "bytes";
+  const auto shown = [&](size_t count) {
+    return bytes ? human_bytes(double(count)) : std::to_string(count);
+  };
+  draw(fmt::format("{} {}/{} ({:.0f} %), {}/s, {} left{}", label_, shown(done), shown(total),
+                   100.0 * double(done) / double(total ? total : 1),
+                   bytes ? human_bytes(rate) : fmt::format("{:.1f}", rate), left,
                    failed ? fmt::format(", {} failed", failed) : ""));
 }
 

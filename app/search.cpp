@@ -10,6 +10,7 @@
 #include "app/text_columns.h"
 #include "app/words.h"
 #include "fungi/checkpoint/checkpoint.h"
+#include "fungi/hub/pull.h"
 #include "fungi/retrieve/database.h"
 #include "fungi/store/text.h"
 
@@ -55,7 +56,7 @@ std::vector<Query> queries_of(const Arguments& a, const Database& database) {
 Matrix<float> query_vectors(const Database& database, const Arguments& a,
                             std::vector<Query>& queries, Notes& notes, Pool& pool) {
   ReopenOptions options;
-  options.model = a.model;
+  options.model = pulled_model(a.model);
   if (!a.given.empty()) {
     options.projection_matrix = Checkpoint::open(a.given).read(kProjectionTensor);
     require_finite(options.projection_matrix, kProjectionTensor, a.given);

@@ -11,6 +11,7 @@
 #include "app/segment_arguments.h"
 #include "app/words.h"
 #include "fungi/base/atomic_file.h"
+#include "fungi/hub/pull.h"
 #include "fungi/input/png_write.h"
 #include "fungi/report/segment_page.h"
 #include "fungi/segment/patch_colours.h"
@@ -108,7 +109,7 @@ int run_test(const SegmentArguments& a) {
   const auto train = open_masks(a, true, names, notes), test = open_masks(a, false, names, notes);
   Pool pool(a.model.threads.count());
   PatchFeatures features =
-      PatchFeatures::open(a.model.model, a.features(), pool, a.model.backbone());
+      PatchFeatures::open(pulled_model(a.model.model), a.features(), pool, a.model.backbone());
   std::optional<Segmenter> segmenter;
   SegmentationResult result;
   {
@@ -169,7 +170,7 @@ fs::path output_for(const std::string& out, const std::string& picture, bool sev
 int run_pictures(const SegmentArguments& a) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   Pool pool(a.model.threads.count());
-  const Segmenter segmenter = Segmenter::open(a.bank, pool, a.model.model);
+  const Segmenter segmenter = Segmenter::open(a.bank, pool, pulled_model(a.model.model));
   size_t kind = segmenter.kinds().size() - 1;
   if (!a.kind.empty()) {
     for (kind = 0; kind < segmenter.kinds().size() && segmenter.kinds()[kind] != a.kind;) ++kind;

@@ -48,6 +48,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"models", "'fungi models'"},
     {"most_rows", "--most-rows"},
     {"objectives", "--objectives"},
+    {"offline", "--offline"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
     {"part", "--part"},
@@ -56,6 +57,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"probes", "--probes"},
     {"project", "'fungi project'"},
     {"prune", "--prune"},
+    {"pull", "'fungi pull'"},
     {"replies", "--replies"},
     {"retry_failed", "--retry-failed"},
     {"sampling", "--sampling"},
@@ -86,6 +88,8 @@ std::string worded(std::string_view text) {
     const auto own = kWords.find(word.name);
     if (own == kWords.end()) return {};
     std::string said(own->second);
+    if (said.ends_with('\'') && word.key.empty() && !word.value.empty())  // a whole command
+      return said.insert(said.size() - 1, " " + std::string(word.value));
     if (!word.key.empty()) said.append(" ").append(word.key);
     if (!word.value.empty()) said.append(word.key.empty() ? " " : "=").append(word.value);
     return said;

@@ -11,7 +11,7 @@ target_compile_definitions(fungi-test-support INTERFACE
   FUNGI_GOLDEN_DIR="tests/golden" FUNGI_SOURCE_DIR="." FUNGI_BINARY="${FUNGI_BUILT}/fungi")
 # Building the tests takes longer than running them: one set of precompiled headers serves all programs, and -O1 does.
 set(FUNGI_TEST_HEADERS <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <fstream> <functional> <map> <random> <string> <vector>)
-foreach(room base comm kernel checkpoint token input view backbone search objective projection pca store feature retrieve evaluate prompt segment report app)
+foreach(room base comm kernel checkpoint token hub input view backbone search objective projection pca store feature retrieve evaluate prompt segment report app)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cpp)
   if(sources)
     add_executable(test_${room} ${sources})
@@ -39,7 +39,8 @@ target_compile_options(test_without_formats PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(test_without_formats REUSE_FROM test_base)
 gtest_discover_tests(test_without_formats WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST TEST_PREFIX input. PROPERTIES TIMEOUT 300)
 # And without libcurl.
-add_executable(test_without_curl ${PROJECT_SOURCE_DIR}/tests/prompt/ask_without_curl.cpp ${PROJECT_SOURCE_DIR}/fungi/prompt/http_curl.cpp)
+add_executable(test_without_curl ${PROJECT_SOURCE_DIR}/tests/prompt/ask_without_curl.cpp ${PROJECT_SOURCE_DIR}/fungi/prompt/http_curl.cpp
+  ${PROJECT_SOURCE_DIR}/fungi/hub/http_get.cpp)
 target_link_libraries(test_without_curl PRIVATE fungi-test-support)
 target_compile_options(test_without_curl PRIVATE $<$<CONFIG:Release>:-O1> -UFUNGI_HAVE_CURL)
 target_precompile_headers(test_without_curl REUSE_FROM test_base)

@@ -32,6 +32,7 @@
 #include "fungi/feature/reduction.h"
 #include "fungi/feature/reopen.h"
 #include "fungi/feature/sound_statistics.h"
+#include "fungi/hub/pull.h"
 #include "fungi/input/dataset.h"
 #include "fungi/input/mask_dataset.h"
 #include "fungi/input/sound.h"

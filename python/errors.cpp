@@ -12,8 +12,8 @@ namespace fungi::python {
 namespace {
 
 // Functions of the module; every other word is the name of an argument.
-const std::set<std::string_view> kFunctions{"extract", "index", "inspect", "models",
-                                            "merge",   "pca",     "project", "segment"};
+const std::set<std::string_view> kFunctions{"extract", "index",   "inspect", "merge",  "models",
+                                            "pca",     "project", "pull",    "segment"};
 
 // As code has it; what stands for a value (N, STORE, ...) as it is.
 std::string quoted(std::string_view value) {
@@ -23,7 +23,9 @@ std::string quoted(std::string_view value) {
 }
 
 std::optional<std::string> said(const Word& word) {
-  if (kFunctions.contains(word.name)) return fmt::format("fungi.{}()", word.name);
+  if (kFunctions.contains(word.name))
+    return fmt::format("fungi.{}({})", word.name,
+                       word.value.empty() ? "" : fmt::format("\"{}\"", word.value));
   if (word.name == "stated_facts") {
     if (word.key.empty()) return "facts";
     return fmt::format("facts={{\"{}\": {}}}", word.key,

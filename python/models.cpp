@@ -25,7 +25,8 @@ DType parse_type(const std::string& name) {
 MemoryModel::MemoryModel(std::string name, nb::list tensors, nb::dict beside)
     : name_(std::move(name)), kept_(tensors) {
   for (nb::handle tensor : tensors) {  // (name, type, shape, bytes)
-    const auto bytes = nb::cast<Bytes>(tensor[3], false);  // a converted copy would be gone too early
+    const auto bytes =
+        nb::cast<Bytes>(tensor[3], false);  // a converted copy would be gone too early
     tensors_.push_back({{from_str(tensor[0]), parse_type(nb::cast<std::string>(tensor[1])),
                          nb::cast<std::vector<size_t>>(tensor[2])},
                         std::as_bytes(std::span(bytes.data(), bytes.size()))});
@@ -69,8 +70,7 @@ nb::dict inspect(nb::handle given, const StatedFacts& facts) {
   nb::dict said;
   for (const auto& [name, value] : describe(a)) said[name.c_str()] = to_str(worded(value));
   if (a.family.ends_with("clip") && !a.head)
-    said["projection"] =
-        "none found: embeddings are those of the tower, before any projection";
+    said["projection"] = "none found: embeddings are those of the tower, before any projection";
   out["architecture"] = said;
   out["default_layer"] = fmt::format("blocks.{}.attn.proj", a.depth - 1);
   out["notes"] = worded_list(read_notes(checkpoint, facts));
@@ -116,6 +116,7 @@ void add_models(nb::module_& m) {
   m.def("tensors", tensors_of, nb::arg("model"));
   m.def("read_arrays", read_arrays, nb::arg("file"));
   m.def("models", model_families);
+  m.def("pulled_model", [](nb::handle model) { return to_str(pulled_model(from_str(model))); });
 }
 
 }  // namespace fungi::python

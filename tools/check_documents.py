@@ -5,7 +5,7 @@
 Every `fungi ...` line of their sh blocks is run, and every python block where numpy is installed (those that import fungi are run by
 python/tests/test_documents.py), in order, in a scratch folder that
 holds what the documents speak of: a model, pictures/train, pictures/test, scenes with masks, and folders of data sets and checkpoints of which the paper's
-tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's. Each command must exit with 0. Their
+tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's; the hub of `fungi pull` is another. Each command must exit with 0. Their
 cpp blocks must compile. The table of docs/numerics.md must name every file with a DEVIATION: mark, and no other."""
 import contextlib
 import importlib.util
@@ -104,7 +104,28 @@ def language_model(root: pathlib.Path):
             server.wait()
 
 
-def run_commands(documents, root: pathlib.Path, binary: pathlib.Path, endpoint: str) -> str:
+@contextlib.contextmanager
+def model_hub(root: pathlib.Path):
+    """The address of a hub that has the demo's model under another name."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder) / "models/facebook/dino-vits16"
+        place.mkdir(parents=True)
+        for name in ("model.safetensors", "config.json"):
+            shutil.copy(root / "demo" / name, place)
+        server = subprocess.Popen([sys.executable, root / "tests/hub/hub_server.py", folder])
+        try:
+            ports = pathlib.Path(folder) / "ports"
+            for _ in range(400):
+                if ports.exists():
+                    break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{ports.read_text().split()[0]}"
+        finally:
+            server.kill()
+            server.wait()
+
+
+def run_commands(documents, root: pathlib.Path, binary: pathlib.Path, endpoint: str, hub: str) -> str:
     count = 0
     for document in documents:
         with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +133,7 @@ def run_commands(documents, root: pathlib.Path, binary: pathlib.Path, endpoint: 
             prepare(place, root)
             for shown, command in commands(document, binary):
                 result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120,
-                                         env={**os.environ, "ENDPOINT": endpoint})
+                                         env={**os.environ, "ENDPOINT": endpoint, "HF_ENDPOINT": hub, "FUNGI_HOME": str(place / "fungi-home")})
                 count += 1
                 if result.returncode:
                     return f"{document.name}: {shown}\nexit {result.returncode}\n{result.stderr}"
@@ -151,9 +172,9 @@ def compare_deviations(root: pathlib.Path) -> str:
 def main() -> int:
     root, binary, compiler = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
     documents = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    with language_model(root) as endpoint:
+    with language_model(root) as endpoint, model_hub(root) as hub:
         wrong = (compare_deviations(root) or compile_cpp(documents, root, compiler) or
-                 run_commands(documents, root, binary, endpoint))
+                 run_commands(documents, root, binary, endpoint, hub))
     print(wrong or "the documents hold")
     return 1 if wrong else 0
 

@@ -13,6 +13,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "kernel": "base",
     "checkpoint": "base",
     "token": "base checkpoint",
+    "hub": "base checkpoint",
     "input": "base",
     "view": "base token input",
     "backbone": "base kernel checkpoint",

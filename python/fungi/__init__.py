@@ -13,11 +13,11 @@ from fungi._fungi import __version__
 from fungi._search import Found, Index, index, pca, search
 from fungi._segment import Segmenter, segment
 from fungi._store import Store
-from fungi._works import bench, export, info, inspect, models, plan, prompts, report, reproduce
+from fungi._works import bench, export, info, inspect, models, plan, prompts, pull, report, reproduce
 
 __all__ = [
     "Error", "Extractor", "Failure", "Features", "Found", "FungiWarning", "Index", "InputError", "InputTypeError", "MissingError",
     "NotFittedError", "SampleError", "Segmenter", "Store", "__version__", "bench", "choose", "cka", "export", "extract", "index", "info", "inspect",
-    "kmeans", "knn", "linear", "merge", "models", "pca", "plan", "project", "prompts", "report", "reproduce", "retrieve", "search", "segment",
+    "kmeans", "knn", "linear", "merge", "models", "pca", "plan", "project", "prompts", "pull", "report", "reproduce", "retrieve", "search", "segment",
     "set_threads", "threads",
 ]

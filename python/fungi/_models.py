@@ -105,10 +105,15 @@ def _module(module: Any) -> tuple[Any, dict[str, str]]:
     return _memory(name, state, beside), facts
 
 
+def pulled(model: str) -> str:
+    """A path as it is; of "hf:ORG/NAME" where it lies."""
+    return str(_fungi.pulled_model(model))
+
+
 def resolve(model: Any) -> tuple[Any, dict[str, str], str | None]:
     """What the library opens, facts to state of it, and its path where it has one."""
     if isinstance(model, (str, os.PathLike)):
-        where = os.fspath(model)
+        where = pulled(os.fspath(model))
         return where, {}, where
     if hasattr(model, "state_dict") and hasattr(model, "modules"):
         native, facts = _module(model)

@@ -208,7 +208,7 @@ def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), audi
     asked = [_fungi.Samples([one for chunk in _inputs.chunks(these, kind) for one in chunk], [], kind)
              for kind, these in asked_for.items() if these]
     shown = _texts(data, text_column=text_column, label_column=label_column, id_column=id_column)
-    out = _fungi.search(where, asked, rows, count(k, "k", 1), path(model, "model"), None if arrays is None else arrays["projection"],
+    out = _fungi.search(where, asked, rows, count(k, "k", 1), _models.pulled(path(model, "model")), None if arrays is None else arrays["projection"],
                         features or "", metric or "", _fungi.SearchOptions(effort, probes), threads_of(threads))
     warn(out["notes"])
     answers = []

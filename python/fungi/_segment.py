@@ -14,6 +14,7 @@ from fungi._common import PathLike, Progress, choice, count, path, progress_func
 from fungi._errors import Error, InputError
 from fungi._extract import PROJECTIONS
 from fungi._extractor import Failure
+from fungi._models import pulled
 from fungi._results import Segmentation, SegmentationScore, SegmentedPicture, made
 
 LAYOUTS = ("auto", "folders", "voc", "ade20k", "camvid", "list")
@@ -38,7 +39,7 @@ class Segmenter:
     def __init__(self, bank: PathLike, *, model: PathLike | None = None, kind: str | None = None, colours: bool = False,
                  threads: int = 0) -> None:
         choice(kind or "fungi", "kind", ("embedding", "fungi"))
-        self._native = _fungi.Segmenter(path(bank, "bank"), path(model, "model"), kind or "", colours, threads_of(threads))
+        self._native = _fungi.Segmenter(path(bank, "bank"), pulled(path(model, "model")), kind or "", colours, threads_of(threads))
 
     @property
     def classes(self) -> list[str]:
@@ -143,7 +144,7 @@ def segment(data: Any, output: PathLike, *, model: PathLike | None = None, bank:
         raise InputError(f"expected the two data sets [train, test], found {len(sets)}", "data", "with bank= give pictures")
     if model is None:
         raise InputError("expected a model, found none", "model", "give a checkpoint of a vision transformer")
-    return _test(sets, out, path(model, "model"), stated, flags, _size(512 if size is None else size), 6 if shown is None else shown,
+    return _test(sets, out, pulled(path(model, "model")), stated, flags, _size(512 if size is None else size), 6 if shown is None else shown,
                  threads, progress)
 
 

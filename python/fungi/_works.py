@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs export, report, inspect, models, info, bench, plan, prompts and reproduce."""
+"""The verbs export, report, inspect, models, info, bench, plan, prompts, pull and reproduce."""
 from __future__ import annotations
 
 import os
@@ -184,6 +184,26 @@ def prompts(train: Store | PathLike, test: Store | PathLike, output: PathLike | 
             words.append(os.fspath(value) if isinstance(value, os.PathLike) else str(value))
     words += ["--random"] * random + ["--key-over-http"] * key_over_http
     return _command.run(words)
+
+
+def pull(model: str, *, endpoint: str | None = None, weights: str | None = None, offline: bool = False, tries: int | None = None,
+         timeout: float | None = None) -> str:
+    """Fetches a model, ORG/NAME or ORG/NAME@REVISION, from the hub, once; gives the path to open. `"hf:ORG/NAME"` as a model
+    is this path. It runs in a process of its own.
+
+    >>> import fungi
+    >>> fungi.pull("nobody/nothing", offline=True)
+    Traceback (most recent call last):
+    ...
+    fungi._errors.Error: fungi pull: nobody/nothing: this machine has nothing of revision 'main' (pull it once without offline)
+    """
+    words = ["pull", model, "--json"] + ["--offline"] * offline
+    for name, value in (("endpoint", endpoint), ("weights", weights), ("tries", tries), ("timeout", timeout)):
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    out = _command.run(words)
+    warn(out["notes"])
+    return str(out["path"])
 
 
 def reproduce(*arguments: str) -> Any:

@@ -252,6 +252,24 @@ def test_bench():
     assert theirs.keys() == ours.keys() and ours["views_per_sample"] == theirs["views_per_sample"]
 
 
+def test_models_of_a_hub(tmp_path, monkeypatch):
+    """What the hub's own tools have fetched is a model under its name there; nothing is ever fetched for it."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("FUNGI_HOME", str(tmp_path / "home"))
+    with pytest.raises(fungi.Error, match=r'fungi.pull\("some/model"\)'):
+        fungi.inspect("hf:some/model")
+    snapshot = tmp_path / "hub/models--some--model/snapshots" / ("a" * 40)
+    snapshot.mkdir(parents=True)
+    (tmp_path / "hub/models--some--model/refs").mkdir()
+    (tmp_path / "hub/models--some--model/refs/main").write_text("a" * 40)
+    for name in ("model.safetensors", "config.json"):
+        (snapshot / name).symlink_to(ROOT / "demo" / name)
+    assert fungi.inspect("hf:some/model").path.startswith(str(snapshot))
+    assert fungi.Extractor("hf:some/model", objectives="kl") is not None
+    pulled = fungi.pull("some/model", offline=True)
+    assert pulled.startswith(str(tmp_path / "home")) and fungi.inspect(pulled).architecture == fungi.inspect("demo").architecture
+
+
 # What an option of the command line is called here, where it is not its own name.
 RENAMED = {"lambda": "lambdas", "set": "facts", "image": "images", "text": "texts", "row": "rows", "quiet": "progress", "json": None,
            "help": None, "tensors": None, "model": "model", "output": "output"}
@@ -261,7 +279,7 @@ OF_RANKS = {("extract", "gather"), ("extract", "allow-mixed")}
 
 
 @pytest.mark.parametrize("verb", ["extract", "merge", "project", "knn", "linear", "kmeans", "retrieve", "choose", "cka", "pca", "index", "search", "export",
-                                  "report", "inspect", "info", "bench", "plan", "segment", "prompts"])
+                                  "report", "inspect", "info", "bench", "plan", "segment", "prompts", "pull"])
 def test_every_option_is_an_argument(verb):
     options = re.findall(r"^ +(?:-\w,)?--([a-z][a-z-]*)", cli(verb, "--help"), re.MULTILINE)
     names = inspect.signature(getattr(fungi, verb)).parameters
