@@ -20,8 +20,7 @@ struct Arguments {
 int run(const Arguments& a) {
   const std::vector<std::filesystem::path> parts(a.parts.begin(), a.parts.end());
   Progress progress("merge", a.quiet || a.json);
-  MergeOptions options{
-      .allow_mixed = a.mixed, .overwrite = a.overwrite, .dry_run = a.dry_run};
+  MergeOptions options{.allow_mixed = a.mixed, .overwrite = a.overwrite, .dry_run = a.dry_run};
   options.require_same = require_same_features;
   options.stop = &stop_on_interrupt();
   options.progress = [&](size_t done, size_t total) {

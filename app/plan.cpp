@@ -58,8 +58,8 @@ int run(const Arguments& a) {
              plan.samples_per_second, gigabytes(plan.store_gb), plan.shards, plan.shard_size);
   fmt::print("{:<10}{:>14}{:>10}  waits for\n", "step", "time", "memory");
   for (const PlannedStep& s : plan.steps)
-    fmt::print("{:<10}{:>14}{:>10}  {}\n", s.name, human_seconds(s.seconds),
-               gigabytes(s.memory_gb), s.limit);
+    fmt::print("{:<10}{:>14}{:>10}  {}\n", s.name, human_seconds(s.seconds), gigabytes(s.memory_gb),
+               s.limit);
   fmt::print("\nfirst bottleneck: {}\n", plan.bottleneck);
   for (size_t i = 1; i < plan.walls.size(); ++i) fmt::print("then: {}\n", plan.walls[i]);
   return kOk;
@@ -71,7 +71,8 @@ Verb add_plan(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand("plan", "What a run on many machines would take, by a cost model");
   auto a = std::make_shared<Arguments>();
   Machines& m = a->machines;
-  self->add_option("-m,--model", a->model, "Name of an architecture (fungi models), or a checkpoint")
+  self->add_option("-m,--model", a->model,
+                   "Name of an architecture (fungi models), or a checkpoint")
       ->required();
   self->add_option("--samples", a->run.samples, "Samples to extract, such as 1e9")
       ->required()
@@ -86,7 +87,8 @@ Verb add_plan(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str();
   self->add_option("--projection-dim", a->projection_rows, "As for 'fungi extract'")
       ->capture_default_str();
-  self->add_option("--pca", a->run.reduced, "Columns that a PCA leaves; 0 = none")->capture_default_str();
+  self->add_option("--pca", a->run.reduced, "Columns that a PCA leaves; 0 = none")
+      ->capture_default_str();
   self->add_option("--storage", a->storage, "float32 or float16")
       ->capture_default_str()
       ->check(CLI::IsMember({"float32", "float16"}));

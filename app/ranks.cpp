@@ -51,7 +51,7 @@ int on_ranks(const std::function<int(Comm&)>& body) {
   int status = kError;
   const auto end = [&](const Error& error) {
     const bool heard = comm->failure().has_value();
-    if (!heard) comm->tell_failure(error);
+    comm->tell_failure(error);  // the others wait there until rank 0 has saved what there is
     if (heard ? speaks(*comm) : comm->first()) tell(error);
     std::fflush(stdout);
     abandon_ranks(kError);

@@ -114,10 +114,11 @@ class Ranks final : public Comm {
   void tell_failure(const Error& error) override {
     {
       const std::lock_guard lock(mutex_);
-      if (failure_) return;
-      failure_ = Error(fmt::format("rank {} on {}: {}", rank_, hosts_[rank_], error.message()),
-                       error.place(), error.hint());
-      tell_others();
+      if (!failure_) {
+        failure_ = Error(fmt::format("rank {} on {}: {}", rank_, hosts_[rank_], error.message()),
+                         error.place(), error.hint());
+        tell_others();
+      }
     }
     const auto begin = Clock::now();
     while (rank_ == 0 ? seconds_since(begin) < 1 && travelling() : hears_first())

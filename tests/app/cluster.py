@@ -17,9 +17,9 @@ SBATCH = r'''#!/usr/bin/env python3
 import os, pathlib, re, subprocess, sys
 state = pathlib.Path(os.environ["STAND_IN"])
 words = sys.argv[1:]
-options = dict(w[2:].partition("=")[::2] for w in words if w.startswith("--"))
-script, *arguments = [w for w in words if not w.startswith("--")] if not options.get("dependency") else \
-    [w for w in words if not w.startswith("--")]
+first = next(i for i, w in enumerate(words) if not w.startswith("--"))
+options = dict(w[2:].partition("=")[::2] for w in words[:first])
+script, *arguments = words[first:]
 text = pathlib.Path(script).read_text()
 options = {**dict(re.findall(r"^#SBATCH --([a-z-]+)=(\S+)", text, re.M)), **options}
 job = len(list(state.glob("job*"))) + 1
@@ -50,7 +50,7 @@ SCONTROL = '#!/bin/sh\necho "$@" > "$STAND_IN/requeue"\n'
 FUNGI = '''#!/bin/bash
 if [[ "$*" == *"--part 2/4"* && ! -e $STAND_IN/told-$WHO ]]; then
   touch "$STAND_IN/told-$WHO"
-  "$REAL" "$@" --shard 4 -j 1 & child=$!
+  "$REAL" "$@" --shard 4 & child=$!
   trap 'kill -TERM $child' TERM
   (sleep 0.5; kill -TERM $PPID) &
   while kill -0 $child 2>/dev/null; do wait $child; done

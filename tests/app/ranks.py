@@ -24,7 +24,7 @@ def same_stores(made):
 
 def kills(made):
     random.seed(5)
-    total = len(made.contents("whole"))
+    made.run(made.extract("whole160", limit=160))
     struck = 0
     for turn in range(5):
         store = f"killed{turn}"
@@ -32,17 +32,17 @@ def kills(made):
         for kill in range(4):
             ranks = counts[kill]
             more = ["--gather"] if (turn + kill) % 3 == 0 else []
-            with started(made, made.extract(store, *more), ranks) as process:
+            with started(made, made.extract(store, *more, limit=160), ranks) as process:
                 there = lambda: len(list((made.folder / store).rglob("*"))) if (made.folder / store).exists() else 0
-                wanted = there() + random.randrange(1, total // 5)
+                wanted = there() + random.randrange(1, 20)
                 if wait_for(lambda: there() >= wanted, process) and (found := ranks_of(process.pid)):
                     victim = found[random.choice(sorted(found))]
                     os.kill(victim, signal.SIGKILL)
                     struck += 1
                     assert process.wait(30) != 0, "a run that lost a rank did not fail"
                 process.communicate()
-        made.run(made.extract(store), counts[4 - turn % 2])
-        made.expect_same("whole", store, f"killed, turn {turn}")
+        made.run(made.extract(store, limit=160), counts[4 - turn % 2])
+        made.expect_same("whole160", store, f"killed, turn {turn}")
     assert struck >= 15, f"only {struck} of 20 kills found a run at work"
     print(f"{struck} ranks were killed")
 

@@ -18,7 +18,8 @@ TEST(Comm, CollectivesOnAnyNumberOfRanks) {
       EXPECT_EQ(there.size(), comm.first() ? size : 0);
       const std::vector<std::string> all = comm.all_gather(name);
       ASSERT_EQ(all.size(), size);
-      for (size_t r = 0; r < size; ++r) EXPECT_EQ(all[r].size(), r * 1000 + std::to_string(r).size());
+      for (size_t r = 0; r < size; ++r)
+        EXPECT_EQ(all[r].size(), r * 1000 + std::to_string(r).size());
       if (comm.first()) {
         EXPECT_EQ(there, all);
       }

@@ -129,8 +129,12 @@ TEST(ExtractOnRanks, AStoreThatGrewOrIsRewritten) {
   extract_with(1, folder / "once", {.pictures = 13});
   extract_with(1, folder / "once", {.pictures = 26});
   expect_same(folder / "once", folder / "store", "grown");
-  extract_with(3, folder / "store", {.pictures = 26, .broken = false, .store = {.shard_size = kShard, .retry_failed = true}});
-  extract_with(1, folder / "once", {.pictures = 26, .broken = false, .store = {.shard_size = kShard, .retry_failed = true}});
+  extract_with(
+      3, folder / "store",
+      {.pictures = 26, .broken = false, .store = {.shard_size = kShard, .retry_failed = true}});
+  extract_with(
+      1, folder / "once",
+      {.pictures = 26, .broken = false, .store = {.shard_size = kShard, .retry_failed = true}});
   expect_same(folder / "once", folder / "store", "a failure tried again");
   EXPECT_EQ(Store::open(folder / "store").rows(), 26u);
 }
@@ -144,8 +148,9 @@ TEST(ExtractOnRanks, RanksThatDifferAreRefused) {
       extract_on(comm, folder / "refused", job);
     })[0];
   };
-  EXPECT_NE(refused([](Job& job, size_t rank) { job.pictures += rank; })
-                .find("rank 1 on here: 27 samples are there, and 26 at rank 0"),
+  EXPECT_NE(refused([](Job& job, size_t rank) {
+              job.pictures += rank;
+            }).find("rank 1 on here: 27 samples are there, and 26 at rank 0"),
             std::string::npos);
   const auto isa = [](size_t rank) { return std::string(rank ? "avx2" : "avx512"); };
   const std::string mixed = refused([&](Job& job, size_t) { job.isa = isa; });
@@ -153,7 +158,8 @@ TEST(ExtractOnRanks, RanksThatDifferAreRefused) {
   EXPECT_NE(mixed.find("`allow_mixed`"), std::string::npos) << mixed;
   EXPECT_FALSE(fs::exists(folder / "refused"));
   extract_with(2, folder / "mixed", {.mixed = true, .isa = isa});
-  EXPECT_EQ(Store::open(folder / "mixed").manifest().origins.size(), 2u) << "it is recorded";
+  const Store mixed_store = Store::open(folder / "mixed");
+  EXPECT_EQ(mixed_store.manifest().origins.size(), 2u) << "it is recorded";
 }
 
 // A shard that another rank says it wrote, and that cannot be seen here.

@@ -33,6 +33,11 @@ std::vector<fs::path> write_parts(const Folder& folder, const std::vector<StoreS
   return parts;
 }
 
+size_t origins_in(const fs::path& folder) {
+  const Store store = Store::open(folder);
+  return store.manifest().origins.size();
+}
+
 TEST(Merge, AnyNumberOfPartsGivesTheBytesOfOneRun) {
   std::vector<StoreSample> samples = example_samples(0, 43);
   for (const size_t archive : {0, 7}) {  // archives of seven samples
@@ -101,7 +106,8 @@ TEST(Merge, WhatDoesNotBelongTogetherIsRefused) {
   };
   EXPECT_ERROR("1 of 3 parts are missing: 2", merge({parts[0], parts[2]}));
   EXPECT_ERROR("given twice", merge({parts[0], parts[1], parts[2], parts[1]}));
-  EXPECT_ERROR("part 1/2, and", merge({parts[0], parts[1], other("two", samples, 1, example_spec(), 2)}));
+  EXPECT_ERROR("part 1/2, and",
+               merge({parts[0], parts[1], other("two", samples, 1, example_spec(), 2)}));
   auto longer = example_samples(0, 31), labelled = samples;
   labelled[0].label = 2;
   EXPECT_ERROR("are not those of", merge({parts[0], parts[1], other("longer", longer, 1)}));
@@ -115,11 +121,11 @@ TEST(Merge, WhatDoesNotBelongTogetherIsRefused) {
   EXPECT_ERROR("allow_mixed", merge({parts[0], parts[1], avx2}));
   EXPECT_FALSE(fs::exists(out)) << "a refusal leaves nothing behind";
   EXPECT_TRUE(merge({parts[0], parts[1], avx2}, {.allow_mixed = true}).complete);
-  EXPECT_EQ(Store::open(out).manifest().origins.size(), 2u) << "it is recorded";
+  EXPECT_EQ(origins_in(out), 2u) << "it is recorded";
 
   EXPECT_ERROR("would not make", merge({parts[0], parts[1], parts[2]}));
   EXPECT_TRUE(merge({parts[0], parts[1], parts[2]}, {.overwrite = true}).complete);
-  EXPECT_EQ(Store::open(out).manifest().origins.size(), 1u);
+  EXPECT_EQ(origins_in(out), 1u);
   EXPECT_ERROR("holds no part", merge({parts[0], parts[1], out}));
   EXPECT_ERROR("no manifest.json", merge({parts[0], folder / "nowhere"}));
   write_file(folder / "mine/notes.txt", "mine");
@@ -139,7 +145,8 @@ TEST(Merge, APartIsNoStoreOfItsOwn) {
   EXPECT_ERROR("this is part 1/2", Store::open(parts[1]));
   EXPECT_NE(to_text(describe_store(parts[1])).find("part       1/2"), std::string::npos);
   Extraction run;
-  EXPECT_ERROR("no part is asked for", run(parts[1], example_samples(0, 30), {.shard_size = kShard}));
+  EXPECT_ERROR("no part is asked for",
+               run(parts[1], example_samples(0, 30), {.shard_size = kShard}));
   EXPECT_ERROR("part 2/2 is asked for", run(parts[1], example_samples(0, 30), part_options(2, 2)));
   EXPECT_ERROR("is not that with which", run(parts[1], example_samples(0, 34), part_options(1, 2)));
   for (const char* bad : {"", "3", "0/4", "5/4", "1/0", "-1/4", "1/4x", "a/b", "1/999999999"})
