@@ -167,6 +167,7 @@ Verb add_pca(CLI::App& parent, CLI::App*& self);
 Verb add_index(CLI::App& parent, CLI::App*& self);
 Verb add_search(CLI::App& parent, CLI::App*& self);
 Verb add_segment(CLI::App& parent, CLI::App*& self);
+Verb add_serve(CLI::App& parent, CLI::App*& self);
 Verb add_prompts(CLI::App& parent, CLI::App*& self);
 Verb add_report(CLI::App& parent, CLI::App*& self);
 Verb add_reproduce(CLI::App& parent, CLI::App*& self);

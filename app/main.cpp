@@ -201,10 +201,10 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (AddVerb add :
-       {add_extract, add_merge,   add_plan,     add_project, add_knn,       add_choose,
-        add_linear,  add_kmeans,  add_retrieve, add_cka,     add_pca,       add_index,
-        add_search,  add_segment, add_prompts,  add_report,  add_reproduce, add_export,
-        add_pull,    add_inspect, add_models,   add_info,    add_bench}) {
+       {add_extract, add_merge,   add_plan,    add_project, add_knn,     add_choose,
+        add_linear,  add_kmeans,  add_retrieve, add_cka,    add_pca,     add_index,
+        add_search,  add_segment, add_prompts, add_report,  add_serve,   add_reproduce,
+        add_export,  add_pull,    add_inspect, add_models,  add_info,    add_bench}) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
     for (CLI::Option* option : self->get_options())

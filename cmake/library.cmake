@@ -30,8 +30,16 @@ function(fungi_large_library target definition source)
 endfunction()
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 set_property(TARGET PkgConfig::UTF8PROC PROPERTY INTERFACE_COMPILE_OPTIONS)  # of Windows, for every source of ours
-find_package(LAPACK REQUIRED)
-find_library(LAPACKE_LIBRARY lapacke REQUIRED)
+if(FUNGI_LEAN)  # the two routines that are used, out of the archives
+  find_library(LAPACKE_LIBRARY liblapacke.a REQUIRED)
+  find_library(LAPACK_ARCHIVE liblapack_pic.a REQUIRED)
+  find_library(BLAS_ARCHIVE libblas.a PATH_SUFFIXES blas REQUIRED NO_CACHE)
+  add_library(LAPACK::LAPACK INTERFACE IMPORTED)
+  target_link_libraries(LAPACK::LAPACK INTERFACE ${LAPACK_ARCHIVE} ${BLAS_ARCHIVE} gfortran m)
+else()
+  find_package(LAPACK REQUIRED)
+  find_library(LAPACKE_LIBRARY lapacke REQUIRED)
+endif()
 
 file(GLOB FUNGI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/*/*.cpp)
 add_library(fungi ${FUNGI_SOURCES})

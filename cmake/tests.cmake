@@ -11,7 +11,7 @@ target_compile_definitions(fungi-test-support INTERFACE
   FUNGI_GOLDEN_DIR="tests/golden" FUNGI_SOURCE_DIR="." FUNGI_BINARY="${FUNGI_BUILT}/fungi")
 # Building the tests takes longer than running them: one set of precompiled headers serves all programs, and -O1 does.
 set(FUNGI_TEST_HEADERS <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp> <algorithm> <filesystem> <fstream> <functional> <map> <random> <string> <vector>)
-foreach(room base comm kernel checkpoint token hub input view backbone search objective projection pca store feature retrieve evaluate prompt segment report app)
+foreach(room base comm kernel checkpoint token hub input view backbone search objective projection pca store feature retrieve evaluate prompt segment report service app)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/*_test.cpp)
   if(sources)
     add_executable(test_${room} ${sources})
@@ -45,6 +45,13 @@ target_link_libraries(test_without_curl PRIVATE fungi-test-support)
 target_compile_options(test_without_curl PRIVATE $<$<CONFIG:Release>:-O1> -UFUNGI_HAVE_CURL)
 target_precompile_headers(test_without_curl REUSE_FROM test_base)
 gtest_discover_tests(test_without_curl WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST TEST_PREFIX prompt. PROPERTIES TIMEOUT 300)
+# And without cpp-httplib.
+add_executable(test_without_server ${PROJECT_SOURCE_DIR}/tests/service/without_server.cpp
+  ${PROJECT_SOURCE_DIR}/fungi/service/http_httplib.cpp ${PROJECT_SOURCE_DIR}/fungi/service/tls.cpp)
+target_link_libraries(test_without_server PRIVATE fungi-test-support)
+target_compile_options(test_without_server PRIVATE $<$<CONFIG:Release>:-O1> -UFUNGI_HAVE_HTTPLIB)
+target_precompile_headers(test_without_server REUSE_FROM test_base)
+gtest_discover_tests(test_without_server WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST TEST_PREFIX service. PROPERTIES TIMEOUT 300)
 if(TARGET test_report)
   add_dependencies(test_report fungi-cli)
 endif()
@@ -115,6 +122,10 @@ endif()
 # The report in a real browser; skipped where there is none.
 add_test(NAME report.browser COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report/browser_test.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_SOURCE_DIR})
 set_tests_properties(report.browser PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+
+# The page of 'fungi serve' in a real browser; skipped where there is none, or no packages to drive it with.
+add_test(NAME web.page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/web/page_test.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+set_tests_properties(web.page PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77)
 
 # The Python module, by the interpreter that it was built for; skipped where its tools could not be installed.
 if(FUNGI_PYTHON AND NOT FUNGI_SANITIZE)

@@ -5,7 +5,8 @@
 Every `fungi ...` line of their sh blocks is run, and every python block where numpy is installed (those that import fungi are run by
 python/tests/test_documents.py), in order, in a scratch folder that
 holds what the documents speak of: a model, pictures/train, pictures/test, scenes with masks, and folders of data sets and checkpoints of which the paper's
-tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's; the hub of `fungi pull` is another. Each command must exit with 0. Their
+tables know none. $ENDPOINT is the address of a server on loopback that answers as a language model's; the hub of `fungi pull` is another.
+`fungi serve` runs on a free port until the next one, for the `curl` lines behind it. Each command must exit with 0. Their
 cpp blocks must compile. The table of docs/numerics.md must name every file with a DEVIATION: mark, and no other."""
 import contextlib
 import importlib.util
@@ -37,6 +38,8 @@ def commands(document: pathlib.Path, binary: pathlib.Path):
             continue
         for line in block.replace("\\\n", " ").splitlines():
             line = line.split(" #")[0].strip()
+            if line.startswith("curl "):
+                yield line, ["sh", "-c", line.replace("curl ", "curl --fail --max-time 60 ", 1)]
             if line.startswith("fungi ") or line.startswith("FUNGI_ISA="):
                 yield line, ["sh", "-c", line.replace("fungi ", f"{shlex.quote(str(binary))} ", 1)]
 
@@ -125,16 +128,51 @@ def model_hub(root: pathlib.Path):
             server.wait()
 
 
+@contextlib.contextmanager
+def servers():
+    """Starts `fungi serve` for the commands that follow, on a free port: gives a function that says its address, or why there is none."""
+    running = []
+
+    def start(command, place, environment):
+        while running:
+            stop(running.pop())
+        command = [*command[:-1], "exec " + re.sub(r" --port \d+", "", command[-1]) + " --port 0"]
+        running.append(subprocess.Popen(command, cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        return running[0].stdout.readline().strip()
+
+    def stop(server):
+        server.terminate()
+        server.wait(60)
+        server.stdout.close()
+
+    try:
+        yield start
+    finally:
+        while running:
+            stop(running.pop())
+
+
 def run_commands(documents, root: pathlib.Path, binary: pathlib.Path, endpoint: str, hub: str) -> str:
     count = 0
     for document in documents:
-        with tempfile.TemporaryDirectory() as folder:
-            place = pathlib.Path(folder)
+        with tempfile.TemporaryDirectory() as folder, servers() as serve:
+            place, address = pathlib.Path(folder), ""
             prepare(place, root)
+            environment = {**os.environ, "ENDPOINT": endpoint, "HF_ENDPOINT": hub, "FUNGI_HOME": str(place / "fungi-home")}
             for shown, command in commands(document, binary):
-                result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120,
-                                         env={**os.environ, "ENDPOINT": endpoint, "HF_ENDPOINT": hub, "FUNGI_HOME": str(place / "fungi-home")})
                 count += 1
+                if shown.startswith("fungi serve "):
+                    address = serve(command, place, environment)
+                    if "has no server" in address:
+                        print(f"left out, and what follows: {address}")
+                    elif not address.startswith("http"):
+                        return f"{document.name}: {shown}\n{address}"
+                    continue
+                if shown.startswith("curl "):
+                    if not shutil.which("curl") or not address.startswith("http"):
+                        continue
+                    command = [*command[:-1], command[-1].replace("http://127.0.0.1:8080", address)]
+                result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120, env=environment)
                 if result.returncode:
                     return f"{document.name}: {shown}\nexit {result.returncode}\n{result.stderr}"
     print(f"{count} commands ran as shown" + ("" if NUMPY else "; numpy is not installed: Python was not run"))

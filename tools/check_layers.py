@@ -28,6 +28,7 @@ ALLOWED = {  # room -> the rooms it may include, besides itself
     "prompt": "base input store feature search evaluate",
     "segment": "base kernel checkpoint input view backbone search objective projection pca store feature retrieve evaluate",
     "report": "base input store feature search evaluate segment",
+    "service": "base checkpoint input pca store feature search retrieve evaluate report",
 }
 
 

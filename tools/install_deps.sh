@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), for the test that opens the report. With "ranks": also Open MPI, for work on several
+# With the word "browser": also Chromium (350 MB), and Node where there is none, for the tests that open the report and the page; with
+# "wheel": the archives that a wheel takes from. With "ranks": also Open MPI, for work on several
 # machines, and what makes networks for its tests.
 set -euo pipefail
 
@@ -9,14 +10,16 @@ packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-numpy python3-dev python3-venv
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavif-dev libheif-dev zlib1g-dev libzip-dev libarchive-dev
-  libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libsndfile1-dev libsoxr-dev libkissfft-dev
+  libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libcpp-httplib-dev libsndfile1-dev libsoxr-dev libkissfft-dev
   libopenblas-dev liblapacke-dev libhdf5-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
-case "${1:-}" in
-  browser) packages+=(chromium) ;;
-  ranks) packages+=(mpi-default-dev mpi-default-bin iproute2) ;;
-esac
+if [ "${1:-}" = browser ]; then
+  packages+=(chromium)
+  command -v npm >/dev/null || packages+=(nodejs npm)
+fi
+[ "${1:-}" = wheel ] && packages+=(liblapack-dev libblas-dev)
+[ "${1:-}" = ranks ] && packages+=(mpi-default-dev mpi-default-bin iproute2)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -13,17 +13,17 @@ SharedKnn classify_on_ranks(const Store& train, const Store& test, std::string_v
                             const RowOptions& how, Pool& pool, std::span<const size_t> train_rows) {
   Comm& comm = *how.ranks;
   const std::vector<StoreBlock> blocks = train.select(features);
-  const std::optional<Pca> pca = fit_pca(train, blocks, how.pca, pool, train_rows, &comm);
+  const std::optional<ColumnMap> map = fit_map(train, blocks, how, pool, train_rows);
   const size_t total = labels.train.size();
   const auto [first, last] = own_rows(total, comm);
   std::vector<size_t> mine(last - first);
   std::iota(mine.begin(), mine.end(), first);
   for (size_t& row : mine) row = train_rows.empty() ? row : train_rows[row];
   ScratchMatrix own;
-  if (!mine.empty()) own = load_rows(train, blocks, pca, how.memory_limit, pool, mine);
+  if (!mine.empty()) own = load_rows(train, blocks, map, how.memory_limit, pool, mine);
   const ScratchMatrix queries =
-      load_rows(test, test.select(features), pca, how.memory_limit, pool);
-  SharedKnn out{.columns = queries.cols(), .pca_applied = pca.has_value()};
+      load_rows(test, test.select(features), map, how.memory_limit, pool);
+  SharedKnn out{.columns = queries.cols(), .pca_applied = map && map->is_pca(), .reduced = map.has_value()};
   out.score = classify({total, queries.rows()}, labels.train, labels.test, options, [&, at = first] {
     return knn_on_ranks(own, at, total, queries, options.k, pool, {.metric = options.metric}, comm);
   });
@@ -31,15 +31,15 @@ SharedKnn classify_on_ranks(const Store& train, const Store& test, std::string_v
 }
 
 ClusteringScore cluster_on_ranks(const Store& store, const std::vector<StoreBlock>& blocks,
-                                 const std::optional<Pca>& pca, KMeansOptions options,
+                                 const std::optional<ColumnMap>& map, KMeansOptions options,
                                  const RowOptions& how, Pool& pool) {
   const Labels labels = store.labels();
   check_label_count(labels, store.rows());
   options.clusters = classes_of(labels).count();
   const auto load = [&](std::span<const size_t> rows) {
-    return load_rows(store, blocks, pca, how.memory_limit, pool, rows);
+    return load_rows(store, blocks, map, how.memory_limit, pool, rows);
   };
-  const size_t width = pca ? pca->output_width() : total_width(blocks);
+  const size_t width = map ? map->output_width() : total_width(blocks);
   ClusteringScore score;
   score.kmeans = kmeans_on_ranks(store.rows(), width, load, options, pool, *how.ranks);
   score.overlap = cluster_overlap(score.kmeans.assignment, options.clusters, labels);

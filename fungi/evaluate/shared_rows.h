@@ -6,14 +6,13 @@
 #include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/clustering.h"
 #include "fungi/evaluate/pair.h"
-#include "fungi/pca/pca.h"
 
 namespace fungi {
 
 struct SharedKnn {
   KnnScore score;
   size_t columns = 0;
-  bool pca_applied = false;
+  bool pca_applied = false, reduced = false;
 };
 // Collective; train_rows: of the training store, none given: all.
 SharedKnn classify_on_ranks(const Store& train, const Store& test, std::string_view features,
@@ -22,7 +21,7 @@ SharedKnn classify_on_ranks(const Store& train, const Store& test, std::string_v
 
 // Collective.
 ClusteringScore cluster_on_ranks(const Store& store, const std::vector<StoreBlock>& blocks,
-                                 const std::optional<Pca>& pca, KMeansOptions options,
+                                 const std::optional<ColumnMap>& map, KMeansOptions options,
                                  const RowOptions& how, Pool& pool);
 
 }  // namespace fungi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers behind the page: combinations of blocks classified, and how two of them compare
-// row by row. Internal to this room.
+// row by row. Internal to the library.
 #pragma once
 
 #include <string>

@@ -45,17 +45,4 @@ std::string breakable(std::string_view text) {
   return out;
 }
 
-std::string base64(std::span<const uint8_t> bytes) {
-  static constexpr char digits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (i + k < bytes.size() ? bytes[i + k] : 0);
-    for (size_t k = 0; k < 4; ++k)
-      out += i + k <= bytes.size() ? digits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
-
 }  // namespace fungi::html

@@ -18,7 +18,6 @@ namespace fungi::html {
 std::string escape(std::string_view text);
 // The same, and lines may break after each "+": names of combinations are long.
 std::string breakable(std::string_view text);
-std::string base64(std::span<const uint8_t> bytes);
 
 // A cell with a bar from zero to the value, on an axis from min(low, 0) to high.
 std::string bar_cell(double value, double low, double high, std::string_view css_class = "");

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "fungi/base/base64.h"
 #include "fungi/base/error.h"
 #include "fungi/input/png_write.h"
 #include "fungi/report/html.h"
@@ -57,7 +58,7 @@ std::string title_of(const std::string& kind) {
 }
 
 std::string data_of(const char* type, const std::vector<uint8_t>& bytes) {
-  return fmt::format("data:image/{};base64,{}", type, html::base64(bytes));
+  return fmt::format("data:image/{};base64,{}", type, to_base64(bytes));
 }
 
 class Page {

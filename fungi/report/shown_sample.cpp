@@ -7,6 +7,7 @@
 #include <functional>
 #include <new>
 
+#include "fungi/base/base64.h"
 #include "fungi/base/error.h"
 #include "fungi/input/shown.h"
 #include "fungi/report/html.h"
@@ -94,7 +95,7 @@ std::string Clips::add(const Sample& sample) {
   bytes_ += clip.size();
   const std::string name = fmt::format("clip{}", count_++);
   html_ += fmt::format("<audio id={} preload=none src=\"data:audio/wav;base64,{}\"></audio>", name,
-                       html::base64(clip));
+                       to_base64(clip));
   return name;
 }
 
@@ -121,7 +122,7 @@ std::string Album::image(const std::string& id, size_t side, const std::string& 
   try {
     if (const auto place = place_.find(id); place != place_.end()) {
       const Sample sample = data_.decode(place->second, data_.read(place->second), decode_);
-      picture = html::base64(thumbnail(picture_of(sample, side), side));
+      picture = to_base64(thumbnail(picture_of(sample, side), side));
       clip = heard_.contains(id) ? heard_[id] : heard_[id] = clips_.add(sample);
     }
   } catch (const Error&) {

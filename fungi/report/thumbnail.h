@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures small enough to be carried in a page. Internal to this room.
+// Pictures small enough to be carried in a page. Internal to the library.
 #pragma once
 
 #include <cstdint>

@@ -19,47 +19,70 @@ namespace fs = std::filesystem;
 
 class WholeStore final : public Database {
  public:
-  WholeStore(const fs::path& path, const DatabaseOptions& options, Pool& pool)
-      : store_(Store::open(path)),
-        reduction_(Reduction::fit(store_, options.features, 0, pool)),
-        metric_(options.metric.value_or(Metric::euclidean)) {}
+  WholeStore(std::shared_ptr<const Store> store, const DatabaseOptions& options, Pool& pool)
+      : store_(std::move(store)),
+        reduction_(Reduction::fit(*store_, options.features, 0, pool)),
+        metric_(options.metric.value_or(Metric::euclidean)) {
+    if (rows() > options.memory / sizeof(float) / reduction_.output_width()) return;
+    reduction_.each_part(*store_, pool, [&](size_t first, View<const float> part) {
+      held_.push_back({first, copy_of(part)});
+    });
+  }
   const Reduction& reduction() const override { return reduction_; }
   Metric metric() const override { return metric_; }
-  size_t rows() const override { return store_.rows(); }
-  std::string id(size_t row) const override { return store_.ids()[checked(row)]; }
-  int64_t label(size_t row) const override { return store_.labels()[checked(row)]; }
-  std::string class_name(size_t row) const override { return store_.class_name(checked(row)); }
+  size_t rows() const override { return store_->rows(); }
+  std::string id(size_t row) const override { return store_->ids()[checked(row)]; }
+  int64_t label(size_t row) const override { return store_->labels()[checked(row)]; }
+  std::string class_name(size_t row) const override { return store_->class_name(checked(row)); }
   Matrix<float> vector(size_t row) const override {
+    checked(row);
+    if (!held_.empty()) {
+      const auto behind = std::upper_bound(held_.begin(), held_.end(), row,
+                                           [](size_t r, const Part& p) { return r < p.first; });
+      const Part& part = *std::prev(behind);
+      return copy_of(part.rows.view().slice(row - part.first, 1));
+    }
     Matrix<float> values(1, reduction_.input_width());
-    store_.read(reduction_.blocks(), true, checked(row), values);
+    store_->read(reduction_.blocks(), true, row, values);
     return values;
   }
   std::optional<size_t> find(std::string_view id) const override {
-    return by_id_.find(id, rows(), [&](size_t row) { return std::string_view(store_.ids()[row]); });
+    return by_id_.find(id, rows(),
+                       [&](size_t row) { return std::string_view(store_->ids()[row]); });
   }
   void check(const SearchOptions& options) const override {
     if (options.effort || options.probes)
       fail("every row of a store is compared: `effort` and `probes` have nothing to set",
-           store_.folder().string(), "leave them out, or search an index");
+           store_->folder().string(), "leave them out, or search an index");
   }
   Reopened reopen(Pool& pool, ReopenOptions options) const override {
-    return Reopened(extraction_record(store_), pool, std::move(options));
+    return Reopened(extraction_record(*store_), pool, std::move(options));
   }
 
  private:
+  struct Part {
+    size_t first;
+    Matrix<float> rows;
+  };
   size_t checked(size_t row) const {
     if (row >= rows())
-      fail(fmt::format("asked for row {} of {}", row, rows()), store_.folder().string());
+      fail(fmt::format("asked for row {} of {}", row, rows()), store_->folder().string());
     return row;
   }
   Neighbours nearest(View<const float> queries, size_t k, Pool& pool,
                      const SearchOptions&) const override {
-    return search_store(store_, reduction_, queries, k, metric_, pool);
+    if (held_.empty() || k == 0 || k > rows())
+      return search_store(*store_, reduction_, queries, k, metric_, pool);
+    const auto each_part = [&](const auto& visit) {
+      for (const Part& part : held_) visit(part.first, part.rows);
+    };
+    return search_parts(each_part, queries, k, metric_, pool);
   }
 
-  Store store_;
+  std::shared_ptr<const Store> store_;
   Reduction reduction_;
   Metric metric_;
+  std::vector<Part> held_;  // all rows, where they fit
   RowsById by_id_;
 };
 
@@ -109,6 +132,11 @@ class Indexed final : public Database {
   FeatureIndex index_;
 };
 
+void require_rows(const Database& database, const fs::path& place) {
+  if (database.rows() == 0)
+    fail("expected rows to search in, found none", place.string(), "extract some samples first");
+}
+
 void put_first(size_t row, View<const float> query, Metric metric, size_t q, Neighbours& found,
                Pool& pool) {
   uint32_t* index = found.index.row(q);
@@ -153,9 +181,16 @@ std::unique_ptr<Database> open_database(const fs::path& path, const DatabaseOpti
   if (is_index(path))
     database = std::make_unique<Indexed>(path, options);
   else
-    database = std::make_unique<WholeStore>(path, options, pool);
-  if (database->rows() == 0)
-    fail("expected rows to search in, found none", path.string(), "extract some samples first");
+    return open_database(std::make_shared<const Store>(Store::open(path)), options, pool);
+  require_rows(*database, path);
+  return database;
+}
+
+std::unique_ptr<Database> open_database(std::shared_ptr<const Store> store,
+                                        const DatabaseOptions& options, Pool& pool) {
+  const fs::path folder = store->folder();
+  auto database = std::make_unique<WholeStore>(std::move(store), options, pool);
+  require_rows(*database, folder);
   return database;
 }
 

@@ -26,6 +26,9 @@ struct DatabaseOptions {
   std::string features;          // "embedding+kl"; empty: every block but kept factors, or those
                                  // that the index was built of
   std::optional<Metric> metric;  // nothing: Euclidean, or that of the index
+  // Of a store: bytes that its rows may take to stay in memory; of more, and by default, every
+  // search reads them anew.
+  size_t memory = 0;
 };
 
 class Database {
@@ -69,6 +72,10 @@ class Database {
 // A store, or the folder of an index. Errors: neither is there, no rows, features or a metric that
 // an index was not built for.
 std::unique_ptr<Database> open_database(const std::filesystem::path& path,
+                                        const DatabaseOptions& options, Pool& pool);
+
+// The same of a store that is open, as several databases may share it.
+std::unique_ptr<Database> open_database(std::shared_ptr<const Store> store,
                                         const DatabaseOptions& options, Pool& pool);
 
 }  // namespace fungi

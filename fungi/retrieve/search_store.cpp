@@ -10,11 +10,8 @@
 
 namespace fungi {
 
-Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries,
-                        size_t k, Metric metric, Pool& pool) {
-  if (k == 0 || k > store.rows())
-    fail(fmt::format("expected k from 1 to {} rows, found k = {}", store.rows(), k),
-         store.folder().string(), "use another k");
+Neighbours search_parts(const EachPart& each_part, View<const float> queries, size_t k,
+                        Metric metric, Pool& pool) {
   struct Found {
     double value;
     uint32_t row;
@@ -23,7 +20,7 @@ Neighbours search_store(const Store& store, const Reduction& reduction, View<con
   const auto nearer = [&](const Found& x, const Found& y) {
     return metric == Metric::euclidean ? x.value < y.value : x.value > y.value;
   };
-  reduction.each_part(store, pool, [&](size_t first, View<const float> part) {
+  each_part([&](size_t first, View<const float> part) {
     const Neighbours found = knn(part, queries, std::min(k, part.rows), pool, {.metric = metric});
     for (size_t q = 0; q < queries.rows; ++q) {
       for (size_t b = 0; b < found.index.cols(); ++b)
@@ -39,6 +36,15 @@ Neighbours search_store(const Store& store, const Reduction& reduction, View<con
     for (size_t b = 0; b < k; ++b)
       out.index(q, b) = best[q][b].row, out.value(q, b) = best[q][b].value;
   return out;
+}
+
+Neighbours search_store(const Store& store, const Reduction& reduction, View<const float> queries,
+                        size_t k, Metric metric, Pool& pool) {
+  if (k == 0 || k > store.rows())
+    fail(fmt::format("expected k from 1 to {} rows, found k = {}", store.rows(), k),
+         store.folder().string(), "use another k");
+  const auto each_part = [&](const auto& visit) { reduction.each_part(store, pool, visit); };
+  return search_parts(each_part, queries, k, metric, pool);
 }
 
 }  // namespace fungi

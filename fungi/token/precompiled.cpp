@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "fungi/base/base64.h"
 #include "fungi/base/error.h"
 #include "fungi/token/normalizer.h"
 
@@ -11,29 +12,6 @@ namespace fungi::token {
 namespace {
 
 constexpr size_t kLongestCluster = 6;  // bytes; longer ones are looked at character by character
-
-std::optional<std::string> from_base64(std::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  uint32_t bits = 0;
-  unsigned count = 0;
-  while (text.ends_with('=')) text.remove_suffix(1);
-  for (const char c : text) {
-    const int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                      : c == '/'             ? 63
-                                             : -1;
-    if (digit < 0) return {};
-    bits = bits << 6 | uint32_t(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += char(bits >> count & 0xFF);
-  }
-  return bytes;
-}
 
 class Precompiled final : public Normalizer {
  public:

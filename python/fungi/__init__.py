@@ -12,12 +12,13 @@ from fungi._extractor import Extractor, Failure, Features
 from fungi._fungi import __version__
 from fungi._search import Found, Index, index, pca, search
 from fungi._segment import Segmenter, segment
+from fungi._serve import Server, serve
 from fungi._store import Store
 from fungi._works import bench, export, info, inspect, models, plan, prompts, pull, report, reproduce
 
 __all__ = [
     "Error", "Extractor", "Failure", "Features", "Found", "FungiWarning", "Index", "InputError", "InputTypeError", "MissingError",
-    "NotFittedError", "SampleError", "Segmenter", "Store", "__version__", "bench", "choose", "cka", "export", "extract", "index", "info", "inspect",
+    "NotFittedError", "SampleError", "Segmenter", "Server", "Store", "__version__", "bench", "choose", "cka", "export", "extract", "index", "info", "inspect",
     "kmeans", "knn", "linear", "merge", "models", "pca", "plan", "project", "prompts", "pull", "report", "reproduce", "retrieve", "search", "segment",
-    "set_threads", "threads",
+    "serve", "set_threads", "threads",
 ]

@@ -32,18 +32,22 @@ _RENAMED = {"set": "facts"}
 PARTIAL = 3  # done, but for some, of which the JSON tells
 
 
+def error_of(verb: str, lines: list[str], arguments: bool = True) -> Error:
+    """What it said on stderr before it ended, with options as arguments."""
+    said = next((line for line in lines if line.startswith("fungi: ")), lines[0] if lines else "it failed")
+    hint = next((line.strip().removeprefix("hint: ") for line in lines if line.strip().startswith("hint: ")), "")
+    if arguments:
+        said, hint = (_OPTION.sub(lambda o: _RENAMED.get(o[1], o[1].replace("-", "_")), text) for text in (said, hint))
+    return Error(said.removeprefix("fungi: "), f"fungi {verb}", hint)
+
+
 def run(words: list[str], arguments: bool = True) -> Any:
     """Its JSON; its message as an exception, in which options are arguments."""
     import subprocess
 
     done = subprocess.run([command(), *words], capture_output=True, text=True, check=False)
     if done.returncode and not (done.returncode == PARTIAL and done.stdout.strip()):
-        lines = done.stderr.strip().splitlines() or ["it failed"]
-        said = next((line for line in lines if line.startswith("fungi: ")), lines[0])
-        hint = next((line.strip().removeprefix("hint: ") for line in lines if line.strip().startswith("hint: ")), "")
-        if arguments:
-            said, hint = (_OPTION.sub(lambda o: _RENAMED.get(o[1], o[1].replace("-", "_")), text) for text in (said, hint))
-        raise Error(said.removeprefix("fungi: "), f"fungi {words[0]}", hint)
+        raise error_of(words[0], done.stderr.strip().splitlines(), arguments)
     return json.loads(done.stdout)
 
 

@@ -279,7 +279,7 @@ OF_RANKS = {("extract", "gather"), ("extract", "allow-mixed")}
 
 
 @pytest.mark.parametrize("verb", ["extract", "merge", "project", "knn", "linear", "kmeans", "retrieve", "choose", "cka", "pca", "index", "search", "export",
-                                  "report", "inspect", "info", "bench", "plan", "segment", "prompts", "pull"])
+                                  "report", "inspect", "info", "bench", "plan", "segment", "prompts", "pull", "serve"])
 def test_every_option_is_an_argument(verb):
     options = re.findall(r"^ +(?:-\w,)?--([a-z][a-z-]*)", cli(verb, "--help"), re.MULTILINE)
     names = inspect.signature(getattr(fungi, verb)).parameters

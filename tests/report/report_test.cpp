@@ -12,6 +12,7 @@
 #include <regex>
 #include <set>
 
+#include "fungi/base/base64.h"
 #include "fungi/base/random.h"
 #include "fungi/evaluate/cka.h"
 #include "fungi/pca/pca.h"
@@ -27,7 +28,7 @@ namespace fungi {
 namespace {
 
 std::string encode(const std::string& text) {
-  return html::base64({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  return to_base64({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
 TEST(Html, Base64AsInTheStandard) {  // RFC 4648
