@@ -12,6 +12,7 @@ namespace {
 // tools/check_words.py looks after this table: a word that the library uses has to stand here.
 const std::map<std::string_view, std::string_view> kWords{
     {"all_combinations", "--all-combinations"},
+    {"allow_mixed", "--allow-mixed"},
     {"allow_truncated", "--allow-truncated"},
     {"apply", "--apply"},
     {"bank", "--bank"},
@@ -26,6 +27,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"features", "--features"},
     {"fold", "--fold"},
     {"folds", "--folds"},
+    {"gather", "--gather"},
     {"given", "--given"},
     {"hop", "--hop"},
     {"id_column", "--id-column"},
@@ -45,6 +47,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"layout", "--layout"},
     {"like", "--like"},
     {"listen", "--listen"},
+    {"merge", "'fungi merge'"},
     {"metric", "--metric"},
     {"model", "-m"},
     {"models", "'fungi models'"},
@@ -53,6 +56,7 @@ const std::map<std::string_view, std::string_view> kWords{
     {"offline", "--offline"},
     {"overwrite", "--overwrite"},
     {"pca", "'fungi pca'"},
+    {"part", "--part"},
     {"port", "--port"},
     {"precision", "--precision"},
     {"prefix", "--prefix"},

@@ -170,6 +170,8 @@ Sound Dataset::decode_part(size_t i, std::span<const uint8_t> bytes, double begi
 
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
 
+size_t Dataset::container(size_t) const { return 0; }
+
 std::string Dataset::key(size_t i) const {
   if (samples_ == SampleKind::text) try {
       const std::vector<uint8_t> bytes = read(i);

@@ -39,6 +39,7 @@ class SoundWindows final : public Dataset {
     const auto& [file, begin] = at(i);
     return files_->decode_part(file, bytes, begin, window_, options);
   }
+  size_t container(size_t i) const override { return files_->container(at(i).file); }
   std::optional<uint64_t> stored_bytes(size_t i) const override {
     return files_->stored_bytes(at(i).file);
   }

@@ -207,6 +207,17 @@ class ExtractionPlan:
 
 
 @dataclass
+class Merge:
+    """What merge() joined."""
+
+    store: str
+    parts: int
+    rows: int
+    failed: int
+    complete: bool
+
+
+@dataclass
 class Projection:
     """What a run of project() did."""
 
