@@ -27,7 +27,7 @@ test: build
 # Kept apart because the browser is larger than everything else together.
 test-browser: build
 	@tools/install_deps.sh browser
-	@ctest --test-dir build -R report.browser --output-on-failure --no-tests=error
+	@ctest --test-dir build -R "report.browser|web.page" --output-on-failure --no-tests=error
 
 # A wheel in build/wheel that needs numpy alone; PYTHON=python3.12 makes that of another version.
 wheel: install-deps

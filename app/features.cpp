@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "app/progress.h"
 #include "app/words.h"
@@ -20,6 +21,13 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
   if (with_pca)
     verb.add_option("--pca", pca, "Shrink to so many columns where the rows allow it; 0 = never")
         ->capture_default_str();
+  if (with_pca)
+    verb.add_option("--reduce", reduce,
+                    "How columns are shrunk to --pca: pca, or by a random matrix: sign, gaussian, "
+                    "sparse")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"pca", "sign", "gaussian", "sparse"}));
+  seeds.add_to(verb);
   memory.add_to(verb);
   threads.add_to(verb);
   verb.add_flag("--json", json, "Print JSON");
@@ -37,6 +45,10 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
           "--pca",
           "whole gradients are compared without ever being columns, so there is nothing to shrink: "
           "leave out --pca or --exact-gradients");
+    if (verb.get_option("--reduce")->count() > 0)
+      throw CLI::ValidationError("--reduce",
+                                 "whole gradients are never columns, so there is nothing to "
+                                 "shrink: leave out --reduce or --exact-gradients");
     if (memory.bytes > 0)
       throw CLI::ValidationError("--memory",
                                  "whole gradients are never rows, so none go to a scratch file: "
@@ -45,7 +57,21 @@ void FeatureOptions::add_exact_gradients(CLI::App& verb) {
   });
 }
 
-CombinationOptions FeatureOptions::combinations(const std::string& label) const {
+SeededWork FeatureOptions::seeded(const std::vector<std::string>& stores, bool draws,
+                                  const char* hint) const {
+  return {.stores = std::any_of(stores.begin(), stores.end(), names_seed),
+          .draws = draws || (reduce != "pca" && pca > 0),
+          .hint = hint};
+}
+
+void FeatureOptions::tell_reduction(nlohmann::json& one, bool reduced) const {
+  if (reduce == "pca") return;
+  one["reduce"] = reduce;
+  one["reduced"] = reduced;
+}
+
+CombinationOptions FeatureOptions::combinations(const std::string& label,
+                                                const uint32_t* seed) const {
   struct Line {
     std::string features;
     std::function<void(size_t, size_t)> progress = {};
@@ -53,7 +79,10 @@ CombinationOptions FeatureOptions::combinations(const std::string& label) const 
   const auto line = std::make_shared<Line>();
   return {.features = features,
           .combine = all_combinations ? Combine::all : Combine::steps,
-          .rows = {.pca = pca, .memory_limit = memory.limit()},
+          .rows = {.pca = pca,
+                   .memory_limit = memory.limit(),
+                   .reduce = parse_reduce(reduce),
+                   .seed = seed ? *seed : RowOptions{}.seed},
           .note =
               [line](const std::string& note) {
                 line->progress = {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli.h"
+#include "app/seeds.h"
 #include "fungi/evaluate/protocol.h"
 
 namespace fungi::app {
@@ -14,6 +15,8 @@ struct FeatureOptions {
   std::string features;  // "embedding+kl"; empty: embedding, then one block more at a time
   bool all_combinations = false;
   size_t pca = 512;  // 0: never
+  std::string reduce = "pca";
+  SeedsOption seeds;
   MemoryOption memory;
   bool exact_gradients = false;  // compare whole gradients by their kept factors
   ThreadsOption threads;
@@ -23,7 +26,11 @@ struct FeatureOptions {
   void add_exact_gradients(CLI::App& verb);  // for verbs that need neighbours only; after add_to
   // For the library. Notes go to stderr, and so does the progress of long work, under this label; a
   // line of it ends with the next combination or note, or with the options.
-  CombinationOptions combinations(const std::string& label) const;
+  CombinationOptions combinations(const std::string& label, const uint32_t* seed = nullptr) const;
+  // Of these stores; `draws`: what the verb itself does. `hint` says how it would draw otherwise.
+  SeededWork seeded(const std::vector<std::string>& stores, bool draws, const char* hint) const;
+  // What was reduced how, beside "pca" and "pca_applied".
+  void tell_reduction(nlohmann::json& one, bool reduced) const;
 };
 
 // A table of strings with aligned columns; numbers right.

@@ -16,17 +16,17 @@ struct Arguments {
   FeatureOptions features;
 };
 
-int run(const Arguments& a) {
-  const Store store = Store::open(a.store);
-  Pool pool(a.features.threads.count());
-  const KMeansResult result = evaluate_kmeans(
-      store, {.combinations = a.features.combinations("kmeans"), .kmeans = a.kmeans}, pool,
-      [](KMeansCombination& one) {
+nlohmann::json answer(const Arguments& a, const uint32_t* seed, Pool& pool) {
+  const Store store = Store::open(store_path(a.store, seed));
+  KMeansProtocol protocol{.combinations = a.features.combinations("kmeans", seed),
+                          .kmeans = a.kmeans};
+  if (seed) protocol.kmeans.seed = *seed;
+  const KMeansResult result =
+      evaluate_kmeans(store, protocol, pool, [](KMeansCombination& one) {
         one.score.kmeans.centres = {};
         one.score.kmeans.assignment = {};  // of every row
       });
   nlohmann::json list = nlohmann::json::array();
-  std::vector<std::vector<std::string>> table;
   for (const KMeansCombination& one : result.combinations) {
     const Overlap& overlap = one.score.overlap;
     list.push_back({{"features", one.features},
@@ -35,14 +35,23 @@ int run(const Arguments& a) {
                     {"rows", result.rows},
                     {"pca", a.features.pca},
                     {"pca_applied", one.pca_applied}});
-    table.push_back(
-        {one.features, std::to_string(overlap.cluster_sizes.size()), percent(overlap.accuracy)});
+    a.features.tell_reduction(list.back(), one.reduced);
   }
-  if (a.features.json)
-    print_json(list);
-  else
-    print_table({"features", "clusters", "overlap %"}, table);
-  return kOk;
+  return list;
+}
+
+void print(const nlohmann::json& list) {
+  std::vector<std::vector<std::string>> table;
+  for (const nlohmann::json& one : list)
+    table.push_back({one["features"], one["clusters"].dump(), percent(one["overlap"])});
+  print_table({"features", "clusters", "overlap %"}, table);
+}
+
+int run(const Arguments& a) {
+  Pool pool(a.features.threads.count());
+  return a.features.seeds.run(
+      a.features.seeded({a.store}, true, ""), {"features", "clusters"}, {{"overlap", "overlap %"}},
+      a.features.json, [&](const uint32_t* seed) { return answer(a, seed, pool); }, print);
 }
 
 }  // namespace
@@ -52,8 +61,10 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
                                "Cluster the rows of a store and match clusters with classes");
   auto a = std::make_shared<Arguments>();
   self->add_option("store", a->store, "Store with labels")->required();
-  self->add_option("--seed", a->kmeans.seed, "Seed of the first centres")->capture_default_str();
+  auto* seed = self->add_option("--seed", a->kmeans.seed, "Seed of the first centres")
+                   ->capture_default_str();
   a->features.add_to(*self);
+  self->get_option("--seeds")->excludes(seed);
   return [a] { return run(*a); };
 }
 

@@ -23,21 +23,21 @@ std::string few_shot_note(const Arguments& a, size_t rows) {
                                : fmt::format(", {} training rows, a stratified draw", rows);
 }
 
-int run(const Arguments& a) {
-  const Store train = Store::open(a.train), test = Store::open(a.test);
-  Pool pool(a.features.threads.count());
-  const KnnProtocol protocol{.combinations = a.features.combinations("knn"),
-                             .k = a.voters.asked(),
-                             .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
-                             .metric = parse_metric(a.metric),
-                             .shots = a.shots,
-                             .sampling = parse_sampling(a.sampling),
-                             .exact_gradients = a.features.exact_gradients};
+nlohmann::json answer(const Arguments& a, const uint32_t* seed, Pool& pool) {
+  const Store train = Store::open(store_path(a.train, seed)),
+              test = Store::open(store_path(a.test, seed));
+  KnnProtocol protocol{.combinations = a.features.combinations("knn", seed),
+                       .k = a.voters.asked(),
+                       .vote = a.vote == "uniform" ? Vote::uniform : Vote::distance,
+                       .metric = parse_metric(a.metric),
+                       .shots = a.shots,
+                       .sampling = parse_sampling(a.sampling),
+                       .exact_gradients = a.features.exact_gradients};
+  if (seed) protocol.sampling_seed = *seed;
   const KnnResult result = evaluate_knn(train, test, protocol, pool, [](KnnCombination& one) {
     one.score.votes = {};  // of every test row
   });
   nlohmann::json list = nlohmann::json::array();
-  std::vector<std::vector<std::string>> table;
   for (const KnnCombination& one : result.combinations) {
     list.push_back({{"features", one.features},
                     {"accuracy", one.score.accuracy},
@@ -50,21 +50,39 @@ int run(const Arguments& a) {
                     {"train_rows", result.train_rows},
                     {"test_rows", result.test_rows},
                     {"standard_error", one.standard_error}});
+    a.features.tell_reduction(list.back(), one.reduced);
     if (protocol.exact_gradients) list.back()["exact_gradients"] = true;
     if (a.shots) list.back()["sampling"] = a.sampling;
     if (one.score.auc) list.back()["auc"] = *one.score.auc;
-    table.push_back({one.features, std::to_string(one.columns), percent(one.score.accuracy),
-                     percent(one.standard_error), percent(one.score.mean_per_class),
-                     one.score.auc ? fmt::format("{:.4f}", *one.score.auc) : "-"});
   }
-  if (a.features.json) {
-    print_json(list);
-    return kOk;
-  }
+  return list;
+}
+
+void print(const Arguments& a, const nlohmann::json& list) {
+  std::vector<std::vector<std::string>> table;
+  for (const nlohmann::json& one : list)
+    table.push_back({one["features"], one["columns"].dump(), percent(one["accuracy"]),
+                     percent(one["standard_error"]), percent(one["mean_per_class_accuracy"]),
+                     one.contains("auc") ? fmt::format("{:.4f}", one["auc"].get<double>()) : "-"});
   print_table({"features", "columns", "top-1 %", "± %", "per class %", "AUC"}, table);
-  fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n", result.k,
-             few_shot_note(a, result.train_rows), result.test_rows);
-  return kOk;
+  fmt::print("k = {}{}, {} test rows; ± is the binomial standard error\n",
+             list[0]["k"].get<size_t>(), few_shot_note(a, list[0]["train_rows"]),
+             list[0]["test_rows"].get<size_t>());
+}
+
+int run(const Arguments& a) {
+  Pool pool(a.features.threads.count());
+  const bool draws = a.shots > 0 && a.sampling == "stratified";
+  return a.features.seeds.run(
+      a.features.seeded({a.train, a.test}, draws,
+                        ", draw few shots (--sampling stratified), or give a random --reduce"),
+      {"features", "columns"},
+      {{"accuracy", "top-1 %"},
+       {"mean_per_class_accuracy", "per class %"},
+       {"standard_error", ""},
+       {"auc", ""}},
+      a.features.json, [&](const uint32_t* seed) { return answer(a, seed, pool); },
+      [&](const nlohmann::json& list) { print(a, list); });
 }
 
 }  // namespace

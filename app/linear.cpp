@@ -17,20 +17,21 @@ struct Arguments {
   FeatureOptions features;
 };
 
-int run(const Arguments& a) {
-  const Store train = Store::open(a.train), test = Store::open(a.test);
+nlohmann::json answer(const Arguments& a, const uint32_t* seed, Pool& pool) {
+  const Store train = Store::open(store_path(a.train, seed)),
+              test = Store::open(store_path(a.test, seed));
   std::optional<Store> validation;
-  if (!a.validation.empty()) validation = Store::open(a.validation);
-  Pool pool(a.features.threads.count());
-  const LinearResult result =
-      evaluate_linear(train, test, validation ? &*validation : nullptr,
-                      {.combinations = a.features.combinations("linear"), .probe = a.probe}, pool,
-                      [](LinearCombination& one) {
-                        one.score.predicted = {};  // of every test row
-                        one.score.model.weights = {};
-                      });
+  if (!a.validation.empty()) validation = Store::open(store_path(a.validation, seed));
+  LinearProbeOptions probe = a.probe;
+  if (seed) probe.seed = *seed;
+  const LinearResult result = evaluate_linear(
+      train, test, validation ? &*validation : nullptr,
+      {.combinations = a.features.combinations("linear", seed), .probe = std::move(probe)}, pool,
+      [](LinearCombination& one) {
+        one.score.predicted = {};  // of every test row
+        one.score.model.weights = {};
+      });
   nlohmann::json list = nlohmann::json::array();
-  std::vector<std::vector<std::string>> table;
   for (const LinearCombination& one : result.combinations) {
     list.push_back({{"features", one.features},
                     {"accuracy", one.score.accuracy},
@@ -45,14 +46,32 @@ int run(const Arguments& a) {
                     {"pca_applied", one.score.pca_applied},
                     {"shots", a.probe.shots},
                     {"converged", one.score.model.converged}});
-    table.push_back({one.features, percent(one.score.accuracy), percent(one.score.mean_per_class),
-                     fmt::format("{:g}", one.score.lambda)});
+    a.features.tell_reduction(list.back(), one.reduced);
   }
-  if (a.features.json)
-    print_json(list);
-  else
-    print_table({"features", "top-1 %", "per class %", "lambda"}, table);
-  return kOk;
+  return list;
+}
+
+void print(const nlohmann::json& list) {
+  std::vector<std::vector<std::string>> table;
+  for (const nlohmann::json& one : list)
+    table.push_back({one["features"], percent(one["accuracy"]),
+                     percent(one["mean_per_class_accuracy"]),
+                     fmt::format("{:g}", one["lambda"].get<double>())});
+  print_table({"features", "top-1 %", "per class %", "lambda"}, table);
+}
+
+int run(const Arguments& a) {
+  Pool pool(a.features.threads.count());
+  return a.features.seeds.run(
+      a.features.seeded({a.train, a.test, a.validation}, a.validation.empty(),
+                        ", leave out --validation, or give a random --reduce"),
+      {"features", "columns"},
+      {{"accuracy", "top-1 %"},
+       {"mean_per_class_accuracy", "per class %"},
+       {"standard_error", ""},
+       {"lambda", ""},
+       {"validation", ""}},
+      a.features.json, [&](const uint32_t* seed) { return answer(a, seed, pool); }, print);
 }
 
 }  // namespace

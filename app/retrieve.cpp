@@ -4,7 +4,6 @@
 // same class are relevant.
 #include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
@@ -17,12 +16,12 @@ struct Arguments {
   FeatureOptions features;
 };
 
-int run(const Arguments& a) {
-  const Store database = Store::open(a.database), queries = Store::open(a.queries);
-  Pool pool(a.features.threads.count());
+nlohmann::json answer(const Arguments& a, const uint32_t* seed, Pool& pool) {
+  const Store database = Store::open(store_path(a.database, seed)),
+              queries = Store::open(store_path(a.queries, seed));
   const RankingTask task =
       a.truth.empty() ? same_class_task(database, queries) : read_task(a.truth, database, queries);
-  RankingProtocol protocol{.combinations = a.features.combinations("retrieve"),
+  RankingProtocol protocol{.combinations = a.features.combinations("retrieve", seed),
                            .retrieval = {.metric = parse_metric(a.metric)},
                            .exact_gradients = a.features.exact_gradients};
   if (a.features.json) protocol.combinations.note = {};  // they are part of the result
@@ -31,8 +30,6 @@ int run(const Arguments& a) {
         for (auto& [name, score] : one.scores) score.by_query = {};
       });
   nlohmann::json list = nlohmann::json::array();
-  std::vector<std::vector<std::string>> table;
-  std::map<std::string, std::string> scored;  // by relevance: how many queries
   for (const RankingCombination& one : result.combinations)
     for (const auto& [name, score] : one.scores) {
       list.push_back({{"features", one.features},
@@ -45,19 +42,36 @@ int run(const Arguments& a) {
                       {"notes", result.notes},
                       {"pca", a.features.pca},
                       {"pca_applied", one.pca_applied}});
+      a.features.tell_reduction(list.back(), one.reduced);
       if (protocol.exact_gradients) list.back()["exact_gradients"] = true;
-      scored[name] = fmt::format("{}: {} of {} queries have relevant rows and are scored\n", name,
-                                 score.queries, score.queries + score.left_out);
-      table.push_back({one.features, name, percent(score.map), percent(score.precision[0]),
-                       percent(score.precision[1]), percent(score.precision[2])});
     }
-  if (a.features.json) {
-    print_json(list);
-    return kOk;
+  return list;
+}
+
+void print(const nlohmann::json& list) {
+  std::vector<std::vector<std::string>> table;
+  std::vector<std::string> scored;  // of each relevance: how many queries
+  for (const nlohmann::json& one : list) {
+    const nlohmann::json& precision = one["precision"];
+    table.push_back({one["features"], one["relevance"], percent(one["map"]), percent(precision[0]),
+                     percent(precision[1]), percent(precision[2])});
+    if (one["features"] != list[0]["features"]) continue;
+    const size_t queries = one["queries"];
+    scored.push_back(fmt::format("{}: {} of {} queries have relevant rows and are scored\n",
+                                 one["relevance"].get<std::string>(), queries,
+                                 queries + one["queries_left_out"].get<size_t>()));
   }
   print_table({"features", "relevant", "mAP %", "mP@1", "mP@5", "mP@10"}, table);
-  for (const auto& [name, relevance] : task.relevances) fmt::print("{}", scored[name]);
-  return kOk;
+  for (const std::string& line : scored) fmt::print("{}", line);
+}
+
+int run(const Arguments& a) {
+  Pool pool(a.features.threads.count());
+  return a.features.seeds.run(a.features.seeded({a.database, a.queries}, false,
+                                                ", or give a random --reduce"),
+                              {"features", "relevance"},
+                              {{"map", "mAP %"}, {"precision", ""}}, a.features.json,
+                              [&](const uint32_t* seed) { return answer(a, seed, pool); }, print);
 }
 
 }  // namespace

@@ -116,6 +116,10 @@ endif()
 add_test(NAME report.browser COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report/browser_test.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_SOURCE_DIR})
 set_tests_properties(report.browser PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
+# The page of 'fungi serve' in a real browser; skipped where there is none, or no packages to drive it with.
+add_test(NAME web.page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/web/page_test.py ${PROJECT_BINARY_DIR}/fungi ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+set_tests_properties(web.page PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77)
+
 # The Python module, by the interpreter that it was built for; skipped where its tools could not be installed.
 if(FUNGI_PYTHON AND NOT FUNGI_SANITIZE)
   add_test(NAME python.tests COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_BINARY_DIR}/python ${Python_EXECUTABLE} -m pytest -q -rs

@@ -20,6 +20,7 @@
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/protocol.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/evaluate/seeds.h"
 #include "fungi/evaluate/segmentation.h"
 #include "fungi/feature/comparable.h"
 #include "fungi/feature/extractor.h"

@@ -11,6 +11,8 @@ struct Combined {
   bool all = false;
   size_t pca = 512, memory = 0;
   unsigned threads = 0;
+  std::string reduce = "pca";
+  std::optional<uint32_t> seed = {};  // of what an evaluation draws; none: its own
 };
 
 // Both must outlive the work.

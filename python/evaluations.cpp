@@ -8,7 +8,10 @@ CombinationOptions combinations_of(const Combined& c, Watch& watch,
                                    std::vector<std::string>& notes) {
   return {.features = c.features,
           .combine = c.all ? Combine::all : Combine::steps,
-          .rows = {.pca = c.pca, .memory_limit = c.memory ? c.memory : default_memory_limit()},
+          .rows = {.pca = c.pca,
+                   .memory_limit = c.memory ? c.memory : default_memory_limit(),
+                   .reduce = parse_reduce(c.reduce),
+                   .seed = c.seed.value_or(RowOptions{}.seed)},
           .note = [&notes](const std::string& note) { notes.push_back(note); },
           .progress =
               [&watch](const std::string&, size_t done, size_t total) {
@@ -29,6 +32,7 @@ nb::dict knn_of(const Store& train, const Store& test, Combined c, std::optional
                              .metric = parse_metric(metric),
                              .shots = shots,
                              .sampling = parse_sampling(sampling),
+                             .sampling_seed = c.seed.value_or(KnnProtocol{}.sampling_seed),
                              .exact_gradients = exact_gradients};
   KnnResult result;
   watch.run([&] {
@@ -45,6 +49,7 @@ nb::dict knn_of(const Store& train, const Store& test, Combined c, std::optional
     d["auc"] = one.score.auc ? nb::object(nb::float_(*one.score.auc)) : nb::none();
     d["columns"] = one.columns;
     d["pca_applied"] = one.pca_applied;
+    d["reduced"] = one.reduced;
     d["k"] = result.k;
     d["train_rows"] = result.train_rows;
     d["test_rows"] = result.test_rows;
@@ -64,6 +69,7 @@ nb::dict linear_of(const Store& train, const Store& test, const Store* validatio
   LinearProtocol protocol{.combinations = combinations_of(c, watch, notes)};
   if (!lambdas.empty()) protocol.probe.lambdas = std::move(lambdas);
   protocol.probe.shots = shots;
+  if (c.seed) protocol.probe.seed = *c.seed;
   LinearResult result;
   watch.run([&] {
     Pool pool(threads_or_default(c.threads));
@@ -82,6 +88,7 @@ nb::dict linear_of(const Store& train, const Store& test, const Store* validatio
     d["lambda_"] = one.score.lambda;
     d["validation"] = one.score.validation;
     d["pca_applied"] = one.score.pca_applied;
+    d["reduced"] = one.reduced;
     d["converged"] = one.score.model.converged;
     d["predicted"] = to_numpy(std::move(one.score.predicted));
     d["weights"] = to_numpy(std::move(one.score.model.weights));
@@ -99,6 +106,7 @@ nb::dict kmeans_of(const Store& store, Combined c, std::optional<uint64_t> seed,
   std::vector<std::string> notes;
   KMeansProtocol protocol{.combinations = combinations_of(c, watch, notes)};
   if (seed) protocol.kmeans.seed = *seed;
+  if (c.seed) protocol.kmeans.seed = *c.seed;
   KMeansResult result;
   watch.run([&] {
     Pool pool(threads_or_default(c.threads));
@@ -112,6 +120,7 @@ nb::dict kmeans_of(const Store& store, Combined c, std::optional<uint64_t> seed,
     d["clusters"] = one.score.overlap.cluster_sizes.size();
     d["rows"] = result.rows;
     d["pca_applied"] = one.pca_applied;
+    d["reduced"] = one.reduced;
     d["assignment"] = to_numpy(std::move(one.score.kmeans.assignment));
     d["label_of_cluster"] = to_numpy(std::move(one.score.overlap.label_of_cluster));
     d["centres"] = to_numpy(std::move(one.score.kmeans.centres));
@@ -168,8 +177,21 @@ nb::dict choose_of(const Store& train, const std::string& features, std::vector<
 
 void add_evaluations(nb::module_& m) {
   nb::class_<Combined>(m, "Combined")
-      .def(nb::init<std::string, bool, size_t, size_t, unsigned>(), nb::arg("features"),
-           nb::arg("all_combinations"), nb::arg("pca"), nb::arg("memory"), nb::arg("threads"));
+      .def(nb::init<std::string, bool, size_t, size_t, unsigned, std::string,
+                    std::optional<uint32_t>>(),
+           nb::arg("features"), nb::arg("all_combinations"), nb::arg("pca"), nb::arg("memory"),
+           nb::arg("threads"), nb::arg("reduce"), nb::arg("seed").none());
+  m.def("check_seeds", [](const std::vector<uint32_t>& seeds, bool stores, bool draws,
+                          const std::string& hint) {
+    check_seeds(seeds, {.stores = stores, .draws = draws, .hint = hint.c_str()});
+  });
+  m.def("names_seed", [](const std::string& path) { return names_seed(path); });
+  m.def("with_seed",
+        [](const std::string& path, uint32_t seed) { return with_seed(path, seed); });
+  m.def("spread_of", [](const std::vector<double>& values) {
+    const Spread spread = spread_of(values);
+    return nb::make_tuple(spread.mean, spread.deviation);
+  });
   m.def("knn", knn_of, nb::arg("train"), nb::arg("test"), nb::arg("combined"),
         nb::arg("k").none(), nb::arg("vote"), nb::arg("metric"), nb::arg("shots"),
         nb::arg("sampling"), nb::arg("exact_gradients"), nb::arg("progress").none());

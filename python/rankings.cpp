@@ -35,6 +35,7 @@ nb::list retrieve_of(const Store& database, const Store& queries, const std::str
       d["queries_left_out"] = score.left_out;
       d["notes"] = worded_list(result.notes);
       d["pca_applied"] = one.pca_applied;
+      d["reduced"] = one.reduced;
       std::vector<double> each;
       for (const auto& query : score.by_query)
         each.push_back(query ? query->average_precision

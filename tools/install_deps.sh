@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
-# With the word "browser": also Chromium (350 MB), for the test that opens the report; with "wheel": the archives that a wheel takes from.
+# With the word "browser": also Chromium (350 MB), and Node where there is none, for the tests that open the report and the page; with
+# "wheel": the archives that a wheel takes from.
 set -euo pipefail
 
 packages=(
@@ -12,7 +13,10 @@ packages=(
   libopenblas-dev liblapacke-dev libhdf5-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
-[ "${1:-}" = browser ] && packages+=(chromium)
+if [ "${1:-}" = browser ]; then
+  packages+=(chromium)
+  command -v npm >/dev/null || packages+=(nodejs npm)
+fi
 [ "${1:-}" = wheel ] && packages+=(liblapack-dev libblas-dev)
 
 missing=()

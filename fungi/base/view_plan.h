@@ -32,6 +32,12 @@ struct WholeImage {
   bool operator==(const WholeImage&) const = default;
 };
 
+// What is done to a random crop besides.
+enum class ImageAugmentation {
+  none,
+  dino,  // flip, colours, grey, blur, solarisation, as DINO was trained (view/augmentation.h)
+};
+
 // Random resized crops: the global ones first.
 struct ImageCrops {
   // Share of the picture that a crop covers.
@@ -43,6 +49,7 @@ struct ImageCrops {
   Area global_area{0.25f, 1.0f}, local_area{0.05f, 0.25f};
   bool bilinear = false;  // resized with the triangle filter instead of the cubic one
   ImageStatistics statistics = ImageStatistics::model;
+  ImageAugmentation augmentation = ImageAugmentation::none;
   bool operator==(const ImageCrops&) const = default;
 };
 

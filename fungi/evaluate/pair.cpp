@@ -22,15 +22,26 @@ PairLabels pair_labels(const Store& train, const Store& test, std::span<const si
   return labels;
 }
 
+std::optional<ColumnMap> fit_map(const Store& store, const std::vector<StoreBlock>& blocks,
+                                 const RowOptions& o, Pool& pool, std::span<const size_t> rows) {
+  if (o.reduce == Reduce::pca) {
+    std::optional<Pca> pca = fit_pca(store, blocks, o.pca, pool, rows);
+    return pca ? std::optional<ColumnMap>(std::move(*pca)) : std::nullopt;
+  }
+  const size_t width = total_width(blocks);
+  if (!ColumnMap::applies(o.pca, width)) return std::nullopt;
+  return ColumnMap::random(o.reduce, o.pca, width, o.seed);
+}
+
 PairRows load_pair(const Store& train, const Store& test, std::string_view features,
                    const RowOptions& options, Pool& pool, std::span<const size_t> train_rows,
                    std::span<const size_t> test_rows) {
   require_comparable(train, test, features, true);
   const std::vector<StoreBlock> blocks = train.select(features);
-  const std::optional<Pca> pca = fit_pca(train, blocks, options.pca, pool, train_rows);
-  return {load_rows(train, blocks, pca, options.memory_limit, pool, train_rows),
-          load_rows(test, test.select(features), pca, options.memory_limit, pool, test_rows),
-          pca.has_value()};
+  const std::optional<ColumnMap> map = fit_map(train, blocks, options, pool, train_rows);
+  return {load_rows(train, blocks, map, options.memory_limit, pool, train_rows),
+          load_rows(test, test.select(features), map, options.memory_limit, pool, test_rows),
+          map && map->is_pca(), map.has_value()};
 }
 
 }  // namespace fungi

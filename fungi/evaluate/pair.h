@@ -9,6 +9,7 @@
 
 #include "fungi/base/parallel.h"
 #include "fungi/base/scratch_matrix.h"
+#include "fungi/feature/column_map.h"
 #include "fungi/store/store.h"
 
 namespace fungi {
@@ -26,15 +27,24 @@ struct PairLabels {
 PairLabels pair_labels(const Store& train, const Store& test, std::span<const size_t> chosen = {});
 
 struct RowOptions {
-  size_t pca = 512;  // columns that a PCA leaves, where Pca::applies says so; 0: none
+  size_t pca = 512;  // columns that are left, where Pca::applies or ColumnMap::applies says so; 0:
+                     // all
   size_t memory_limit = default_memory_limit();  // rows beyond it go to a scratch file
+  Reduce reduce = Reduce::pca;
+  uint64_t seed = 42;  // of a random reduction
 };
 
-// Through a PCA fitted on the training rows. Rows by number; none given: all. Errors:
+// A PCA is fitted on these rows of the store (none given: all).
+std::optional<ColumnMap> fit_map(const Store& store, const std::vector<StoreBlock>& blocks,
+                                 const RowOptions& options, Pool& pool,
+                                 std::span<const size_t> rows = {});
+
+// Shrunk, by what fit_map() says of the training rows. Rows by number; none given: all. Errors:
 // require_comparable().
 struct PairRows {
   ScratchMatrix train, test;
   bool pca_applied = false;
+  bool reduced = false;  // by a PCA or otherwise
 };
 PairRows load_pair(const Store& train, const Store& test, std::string_view features,
                    const RowOptions& options, Pool& pool, std::span<const size_t> train_rows = {},

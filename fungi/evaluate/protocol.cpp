@@ -59,11 +59,12 @@ Sampling parse_sampling(const std::string& text) {
        "choose one of: first, stratified");
 }
 
-std::vector<size_t> few_shot_rows(const Store& train, size_t shots, Sampling sampling) {
+std::vector<size_t> few_shot_rows(const Store& train, size_t shots, Sampling sampling,
+                                  uint32_t seed) {
   const std::vector<int64_t>& labels = train.labels();
   if (sampling == Sampling::first) return first_per_class(labels, shots, train.classes());
   const size_t drawn = shots * classes_of(labels).count();
-  std::vector<size_t> rows = stratified_split(labels, drawn, 42, train.classes()).first;
+  std::vector<size_t> rows = stratified_split(labels, drawn, seed, train.classes()).first;
   std::sort(rows.begin(), rows.end());
   return rows;
 }
@@ -72,7 +73,7 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
                        const std::function<void(KnnCombination&)>& finished) {
   require_labels(train);
   std::vector<size_t> rows;  // of the training store; empty: all
-  if (o.shots) rows = few_shot_rows(train, o.shots, o.sampling);
+  if (o.shots) rows = few_shot_rows(train, o.shots, o.sampling, o.sampling_seed);
   KnnResult result;
   result.train_rows = o.shots ? rows.size() : train.rows();
   const Voters usual = voters(o.k, result.train_rows);
@@ -97,7 +98,7 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
     } else {
       const PairRows pair = load_pair(train, test, features, o.combinations.rows, pool, rows);
       one.columns = pair.train.cols();
-      one.pca_applied = pair.pca_applied;
+      one.pca_applied = pair.pca_applied, one.reduced = pair.reduced;
       one.score = classify(pair.train, labels.train, pair.test, labels.test, options, pool);
     }
     one.standard_error = standard_error(one.score.accuracy, result.test_rows);
@@ -109,7 +110,8 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
 LinearResult evaluate_linear(const Store& train, const Store& test, const Store* validation,
                              const LinearProtocol& o, Pool& pool,
                              const std::function<void(LinearCombination&)>& finished) {
-  const RowOptions raw{.pca = 0, .memory_limit = o.combinations.rows.memory_limit};
+  RowOptions how = o.combinations.rows;  // a PCA is fitted by the probe, without its validation
+  if (how.reduce == Reduce::pca) how.pca = 0;
   LinearResult result;
   PairLabels labels;
   for (const std::string& features : chosen_combinations(train, o.combinations)) {
@@ -119,16 +121,18 @@ LinearResult evaluate_linear(const Store& train, const Store& test, const Store*
       result.test_rows = labels.test.size();
       add_note(result.notes, note_unknown_classes(labels.train, labels.test), o.combinations);
     }
-    const PairRows pair = load_pair(train, test, features, raw, pool);
+    const PairRows pair = load_pair(train, test, features, how, pool);
     ScratchMatrix held;
     std::vector<int64_t> held_labels;
     if (validation) {
       require_comparable(train, *validation, features, true);
       held_labels = pair_labels(train, *validation).test;
-      held = load_rows(*validation, validation->select(features), {}, raw.memory_limit, pool);
+      const std::vector<StoreBlock> blocks = validation->select(features);
+      held = load_rows(*validation, blocks, fit_map(*validation, blocks, how, pool),
+                       how.memory_limit, pool);
     }
     LinearProbeOptions probe = o.probe;
-    probe.pca = o.combinations.rows.pca;
+    probe.pca = how.reduce == Reduce::pca ? o.combinations.rows.pca : 0;
     probe.class_names = train.classes();
     probe.progress = progress_of(features, o.combinations);
     LinearCombination one{.features = features};
@@ -137,6 +141,7 @@ LinearResult evaluate_linear(const Store& train, const Store& test, const Store*
                      validation ? std::optional(LabelledRows{held, held_labels}) : std::nullopt,
                      {pair.test, labels.test}, probe, pool);
     one.columns = one.score.pca_applied ? probe.pca : pair.train.cols();
+    one.reduced = one.score.pca_applied || pair.reduced;
     one.standard_error = standard_error(one.score.accuracy, result.test_rows);
     if (const SoftmaxModel& model = one.score.model; !model.converged)
       add_note(result.notes,
@@ -157,12 +162,13 @@ KMeansResult evaluate_kmeans(const Store& store, const KMeansProtocol& o, Pool& 
   const RowOptions& how = o.combinations.rows;
   for (const std::string& features : chosen_combinations(store, o.combinations)) {
     const std::vector<StoreBlock> blocks = store.select(features);
-    const std::optional<Pca> pca = fit_pca(store, blocks, how.pca, pool);
-    const ScratchMatrix rows = load_rows(store, blocks, pca, how.memory_limit, pool);
+    const std::optional<ColumnMap> map = fit_map(store, blocks, how, pool);
+    const ScratchMatrix rows = load_rows(store, blocks, map, how.memory_limit, pool);
     KMeansOptions options = o.kmeans;
     options.progress = progress_of(features, o.combinations);
     add(result.combinations,
-        {features, pca.has_value(), evaluate_clustering(rows, store.labels(), options, pool)},
+        {features, map && map->is_pca(), map.has_value(),
+         evaluate_clustering(rows, store.labels(), options, pool)},
         finished);
   }
   return result;
@@ -193,7 +199,7 @@ RankingResult evaluate_ranking(const Store& database, const Store& queries, cons
     } else {
       const PairRows rows = load_pair(database, queries, features, o.combinations.rows, pool,
                                       task.rows.database, task.rows.queries);
-      one.pca_applied = rows.pca_applied;
+      one.pca_applied = rows.pca_applied, one.reduced = rows.reduced;
       score_all([&](const RelevanceOf& relevance) {
         return evaluate_retrieval(rows.train, rows.test, relevance, o.retrieval, pool);
       });

@@ -19,6 +19,7 @@
 #include "fungi/evaluate/pair.h"
 #include "fungi/evaluate/ranking_task.h"
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/evaluate/seeds.h"
 
 namespace fungi {
 
@@ -46,7 +47,8 @@ enum class Sampling {
 };
 Sampling parse_sampling(const std::string& text);
 // Rows of a store, ascending. Errors of first_per_class() and stratified_split().
-std::vector<size_t> few_shot_rows(const Store& train, size_t shots, Sampling sampling);
+std::vector<size_t> few_shot_rows(const Store& train, size_t shots, Sampling sampling,
+                                  uint32_t seed = 42);
 
 struct KnnProtocol {
   CombinationOptions combinations = {};
@@ -55,12 +57,13 @@ struct KnnProtocol {
   Metric metric = Metric::euclidean;
   size_t shots = 0;  // 0: all training rows
   Sampling sampling = Sampling::first;
+  uint32_t sampling_seed = 42;
   bool exact_gradients = false;  // compare whole gradients by their kept factors; there is no PCA
 };
 struct KnnCombination {
   std::string features;
   size_t columns = 0;  // that were compared
-  bool pca_applied = false;
+  bool pca_applied = false, reduced = false;  // reduced: by a PCA or otherwise
   KnnScore score = {};
   double standard_error = 0;  // of score.accuracy
 };
@@ -75,12 +78,13 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
                        Pool& pool, const std::function<void(KnnCombination&)>& finished = {});
 
 struct LinearProtocol {
-  CombinationOptions combinations = {};  // its PCA is the probe's, without the validation rows
+  CombinationOptions combinations = {};  // a PCA is the probe's, without the validation rows
   LinearProbeOptions probe = {};         // its pca, class_names and progress are set here
 };
 struct LinearCombination {
   std::string features;
   size_t columns = 0;  // that were fitted
+  bool reduced = false;
   LinearProbeScore score = {};
   double standard_error = 0;  // of score.accuracy
 };
@@ -100,7 +104,7 @@ struct KMeansProtocol {
 };
 struct KMeansCombination {
   std::string features;
-  bool pca_applied = false;
+  bool pca_applied = false, reduced = false;
   ClusteringScore score = {};
 };
 struct KMeansResult {
@@ -117,7 +121,7 @@ struct RankingProtocol {
 };
 struct RankingCombination {
   std::string features;
-  bool pca_applied = false;
+  bool pca_applied = false, reduced = false;
   std::vector<std::pair<std::string, RetrievalScore>> scores = {};  // by name of the relevance
 };
 struct RankingResult {

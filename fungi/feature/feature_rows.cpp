@@ -43,20 +43,20 @@ std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& bl
 }
 
 ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks,
-                        const std::optional<Pca>& pca, size_t memory_limit, Pool& pool,
+                        const std::optional<ColumnMap>& map, size_t memory_limit, Pool& pool,
                         std::span<const size_t> rows) {
   const size_t width = total_width(blocks);
-  if (pca && pca->input_width() != width)
-    fail(fmt::format("the PCA was fitted on {} columns, these blocks have {}", pca->input_width(),
+  if (map && map->input_width() != width)
+    fail(fmt::format("the PCA was fitted on {} columns, these blocks have {}", map->input_width(),
                      width),
          store.folder().string(), "use the blocks it was fitted on");
-  ScratchMatrix out(row_count(store, rows), pca ? pca->output_width() : width, memory_limit);
+  ScratchMatrix out(row_count(store, rows), map ? map->output_width() : width, memory_limit);
   each_joined_part(
       store, blocks,
       [&](size_t first, Matrix<float> part) {
         const View<float> to = out.view().slice(first, part.rows());
-        if (pca)
-          pca->transform(part, to, pool);
+        if (map)
+          map->transform(part, to, pool);
         else
           std::copy_n(part.data(), part.rows() * width, to.data);
       },

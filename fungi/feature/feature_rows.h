@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a store made ready for search and evaluation: the chosen blocks, each of length 1, side
-// by side (SPEC 1.6), and shrunk by a PCA where one is wanted (SPEC 1.7). They stream through a
+// by side (SPEC 1.6), and shrunk where that is wanted (column_map.h). They stream through a
 // buffer of some megabytes, so a store may be larger than memory. Internal to the library.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fungi/base/scratch_matrix.h"
-#include "fungi/pca/pca.h"
+#include "fungi/feature/column_map.h"
 #include "fungi/store/store.h"
 
 namespace fungi {
@@ -26,9 +26,9 @@ void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
 std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim,
                            Pool& pool, std::span<const size_t> rows = {});
 
-// The given rows of the store (none given: all), through the PCA if there is one.
+// The given rows of the store (none given: all), through the map if there is one.
 ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks,
-                        const std::optional<Pca>& pca, size_t memory_limit, Pool& pool,
+                        const std::optional<ColumnMap>& map, size_t memory_limit, Pool& pool,
                         std::span<const size_t> rows = {});
 
 }  // namespace fungi

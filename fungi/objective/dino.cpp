@@ -10,7 +10,10 @@
 namespace fungi {
 
 void DinoParameters::visit(ParameterVisitor& visitor) {
-  visitor.count("width", width, 2);
+  latent.visit(visitor, true, width);
+  size_t heads = shared_heads ? 1 : 0;
+  if (visitor.wants(shared_heads)) visitor.choice("heads", heads, {"independent", "shared"});
+  shared_heads = heads == 1;
   visitor.positive("teacher_temperature", teacher_temperature);
   visitor.positive("student_temperature", student_temperature);
   visitor.flag("skip_same_view", skip_same_view);
@@ -39,14 +42,12 @@ double dino_loss(View<const double> student, View<const double> teacher, double 
 
 double dino_term(const Head& student_head, const Head& teacher_head, View<const float> student,
                  View<const float> teacher, double student_temperature, double teacher_temperature,
-                 bool skip_same_view, View<float> d_student) {
+                 bool skip_same_view, View<float> d_student, bool normalise) {
   const size_t width = student_head.width();
-  Matrix<float> unit(student.rows, student.cols), teacher_unit(teacher.rows, teacher.cols);
-  const std::vector<double> norms = normalise_rows(student, unit);
-  normalise_rows(teacher, teacher_unit);
+  const HeadInput input(student, normalise), teacher_input(teacher, normalise);
   Matrix<float> latent(student.rows, width), teacher_latent(teacher.rows, width);
-  student_head.forward(unit, latent);
-  teacher_head.forward(teacher_unit, teacher_latent);
+  student_head.forward(input.rows(), latent);
+  teacher_head.forward(teacher_input.rows(), teacher_latent);
 
   Matrix<double> z(student.rows, width), t(teacher.rows, width), g(student.rows, width);
   std::copy_n(latent.data(), z.rows() * width, z.data());
@@ -55,7 +56,7 @@ double dino_term(const Head& student_head, const Head& teacher_head, View<const 
 
   std::copy_n(g.data(), g.rows() * width, latent.data());
   student_head.backward(latent, d_student);
-  normalise_rows_backward(unit, norms, d_student);
+  input.backward(d_student);
   return loss;
 }
 
@@ -71,10 +72,14 @@ Dino::Dino(const DinoParameters& parameters, size_t embedding_width, uint64_t se
     : name_(std::move(name)),
       parameters_(parameters),
       counts_(view_counts(parameters.views, name_)),
-      student_(Head::random(Head::Form::affine, seed, "dino", "student", parameters.width,
-                            embedding_width)),
-      teacher_(Head::random(Head::Form::affine, seed, "dino", "teacher", parameters.width,
-                            embedding_width)) {
+      student_(parameters.latent.draw_head(seed, "dino", "student", parameters.width,
+                                           embedding_width)) {
+  if (!parameters.shared_heads)
+    teacher_ = parameters.latent.draw_head(seed, "dino", "teacher", parameters.width,
+                                           embedding_width);
+  else if (!parameters.latent.head)
+    fail("heads=shared needs heads, and head=none leaves them out", name_,
+         "leave out one of the two");
   if (parameters.skip_same_view && counts_.all() == 1)
     fail("one crop, which is not compared with itself, has no loss", name_,
          "raise global_crops or local_crops, or set skip_same_view=false");
@@ -86,24 +91,26 @@ std::vector<ViewRequest> Dino::views() const {
 
 double Dino::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
   FUNGI_ASSERT(latents.pooled.rows == counts_.all());
-  return dino_term(student_, teacher_, latents.pooled, latents.pooled.slice(0, counts_.global),
+  return dino_term(student_, teacher(), latents.pooled, latents.pooled.slice(0, counts_.global),
                    parameters_.student_temperature, parameters_.teacher_temperature,
-                   parameters_.skip_same_view, gradients.pooled);
+                   parameters_.skip_same_view, gradients.pooled, parameters_.latent.normalise);
 }
 
 std::vector<NamedMatrix> Dino::state() const {
   std::vector<NamedMatrix> state;
   student_.save("student", state);
-  teacher_.save("teacher", state);
+  if (!parameters_.shared_heads) teacher_.save("teacher", state);
   return state;
 }
 
 void Dino::restore(const std::vector<NamedMatrix>& state) {
-  check_state_names(state, {"student.weight", "student.bias", "teacher.weight", "teacher.bias"},
-                    name());
+  std::vector<std::string> known{"student.weight", "student.bias"};
+  if (!parameters_.shared_heads) known.insert(known.end(), {"teacher.weight", "teacher.bias"});
+  check_state_names(state, known, name());
   student_.load("student", state, name(), parameters_.width_stated);
-  teacher_.load("teacher", state, name(), parameters_.width_stated);
-  check_same_width(student_, teacher_, name());
+  if (!parameters_.shared_heads)
+    teacher_.load("teacher", state, name(), parameters_.width_stated);
+  check_same_width(student_, teacher(), name());
   parameters_.width = student_.width();
 }
 

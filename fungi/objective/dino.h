@@ -15,6 +15,8 @@ namespace fungi {
 struct DinoParameters {
   size_t width = 2048;
   bool width_stated = false;  // by the user: given heads of another width are refused
+  LatentParameters latent = {};
+  bool shared_heads = false;  // the teacher looks through the student's head
   double teacher_temperature = 0.07;
   double student_temperature = 0.1;
   bool skip_same_view = false;  // leave out pairs whose student and teacher see the same crop
@@ -44,14 +46,15 @@ class Dino final : public Objective {
   std::string name_;
   DinoParameters parameters_;
   ViewCounts counts_;
-  Head student_, teacher_;
+  Head student_, teacher_;  // the teacher's is not there where they share one
+  const Head& teacher() const { return parameters_.shared_heads ? student_ : teacher_; }
 };
 
 // The DINO term by itself, shared with iBOT: embeddings of the student's views and of the teacher's
 // (the first rows of the student's views match them); overwrites d_student.
 double dino_term(const Head& student_head, const Head& teacher_head, View<const float> student,
                  View<const float> teacher, double student_temperature, double teacher_temperature,
-                 bool skip_same_view, View<float> d_student);
+                 bool skip_same_view, View<float> d_student, bool normalise = true);
 
 // Error unless both heads have the same width.
 void check_same_width(const Head& student, const Head& teacher, const std::string& objective);

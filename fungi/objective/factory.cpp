@@ -25,6 +25,10 @@ template <class Parameters>
 Parameters read(Parameters parameters, const Overrides& overrides, const std::string& place) {
   read_parameters(overrides, place, parameters);
   parameters.width_stated = has(overrides, "width");
+  if constexpr (requires { parameters.latent; })
+    if (parameters.width_stated && !parameters.latent.head)
+      fail("a width is that of the head, and head=none leaves it out", place,
+           "leave out one of the two");
   return parameters;
 }
 
@@ -125,12 +129,12 @@ std::vector<std::string> split_objectives(std::string_view text) {
 }
 
 std::vector<Parameter> default_parameters(std::string_view name, Preset preset, SampleKind kind) {
-  if (name == "kl") return list_parameters(kl_parameters(preset, kind));
-  if (name == "dino") return list_parameters(dino_parameters(preset, kind));
-  if (name == "simclr") return list_parameters(simclr_parameters(preset, kind));
-  if (name == "deepcluster") return list_parameters(deepcluster_parameters(preset, kind));
-  if (name == "ibot") return list_parameters(ibot_parameters(preset, kind));
-  if (name == "mlm") return list_parameters(mlm_parameters(preset, kind));
+  if (name == "kl") return list_parameters(kl_parameters(preset, kind), true);
+  if (name == "dino") return list_parameters(dino_parameters(preset, kind), true);
+  if (name == "simclr") return list_parameters(simclr_parameters(preset, kind), true);
+  if (name == "deepcluster") return list_parameters(deepcluster_parameters(preset, kind), true);
+  if (name == "ibot") return list_parameters(ibot_parameters(preset, kind), true);
+  if (name == "mlm") return list_parameters(mlm_parameters(preset, kind), true);
   fail_unknown(name);
 }
 

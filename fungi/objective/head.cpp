@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "fungi/base/cpu.h"
-#include "fungi/objective/parameters.h"
 
 namespace fungi {
 
@@ -46,7 +45,19 @@ Head Head::draw(Form form, TorchRandom& random, size_t width, size_t inputs) {
   return Head(form, std::move(weight), std::move(bias));
 }
 
+Head Head::none(size_t inputs) {
+  Head head;
+  head.form_ = Form::none;
+  head.inputs_ = inputs;
+  return head;
+}
+
 namespace {
+
+void copy_rows(View<const float> from, View<float> to) {
+  FUNGI_ASSERT(from.rows == to.rows && from.cols == to.cols);
+  for (size_t i = 0; i < from.rows; ++i) std::copy_n(from.row(i), from.cols, to.row(i));
+}
 
 // The weight and its two packed copies, and the rows that a loss has of every view. Estimated
 // before memory is taken: a width is a number that is easily mistyped.
@@ -73,14 +84,17 @@ Head Head::random(Form form, uint64_t seed, std::string_view objective, std::str
 }
 
 void Head::forward(View<const float> x, View<float> z) const {
+  if (form_ == Form::none) return copy_rows(x, z);
   multiply(x, packed_, bias_.empty() ? nullptr : bias_.data(), z);
 }
 
 void Head::backward(View<const float> d_z, View<float> d_x) const {
+  if (form_ == Form::none) return copy_rows(d_z, d_x);
   multiply(d_z, packed_transposed_, nullptr, d_x);
 }
 
 void Head::save(const std::string& prefix, std::vector<NamedMatrix>& state) const {
+  if (form_ == Form::none) return;
   state.push_back({prefix + ".weight", weight_.copy()});
   if (!bias_.empty()) state.push_back({prefix + ".bias", bias_.copy()});
 }
@@ -91,6 +105,8 @@ bool Head::load(const std::string& prefix, const std::vector<NamedMatrix>& state
   const Matrix<float>* bias = find_state(state, prefix + ".bias");
   if (!weight && !bias) return false;
   const std::string place = objective + " " + prefix;
+  if (form_ == Form::none)
+    fail("a head is given, but head=none leaves it out", place, "leave out one of the two");
   if (!weight || (form_ == Form::affine && !bias))
     fail("weight and bias of a head must be given together", place);
   if (form_ == Form::weight_normed && bias) fail("this head has no bias", place);
@@ -112,6 +128,31 @@ bool Head::load(const std::string& prefix, const std::vector<NamedMatrix>& state
   }
   *this = Head(form_, weight->copy(), std::move(row));
   return true;
+}
+
+void LatentParameters::visit(ParameterVisitor& visitor, bool normalises, size_t& width) {
+  if (visitor.wants(head)) visitor.count("width", width, 2);
+  if (visitor.wants(normalise != normalises)) visitor.flag("normalise", normalise);
+  size_t form = head ? 0 : 1;
+  if (visitor.wants(!head)) visitor.choice("head", form, {"linear", "none"});
+  head = form == 0;
+}
+
+Head LatentParameters::draw_head(uint64_t seed, std::string_view objective, std::string_view role,
+                                 size_t width, size_t inputs) const {
+  return head ? Head::random(Head::Form::affine, seed, objective, role, width, inputs)
+              : Head::none(inputs);
+}
+
+HeadInput::HeadInput(View<const float> embeddings, bool normalise) : rows_(embeddings) {
+  if (!normalise) return;
+  unit_ = Matrix<float>(embeddings.rows, embeddings.cols);
+  norms_ = normalise_rows(embeddings, unit_);
+  rows_ = unit_;
+}
+
+void HeadInput::backward(View<float> gradient) const {
+  if (!unit_.empty()) normalise_rows_backward(unit_, norms_, gradient);
 }
 
 void normalise_rows_backward(View<const float> unit, const std::vector<double>& norms,

@@ -14,6 +14,7 @@
 #include "fungi/base/unit_rows.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/objective/objective.h"
+#include "fungi/objective/parameters.h"
 
 namespace fungi {
 
@@ -22,6 +23,7 @@ class Head {
   enum class Form {
     affine,         // W x + c
     weight_normed,  // (v_r / |v_r|) x: bias-free, each row of unit length
+    none,           // x itself
   };
 
   Head() = default;
@@ -31,12 +33,14 @@ class Head {
   // Drawn as torch initialises an affine layer: U(-1/√inputs, 1/√inputs), the weight row by row,
   // then the bias.
   static Head draw(Form form, TorchRandom& random, size_t width, size_t inputs);
+  // No head at all: latents are what it is given.
+  static Head none(size_t inputs);
   // The same from a generator whose seed follows from (seed, objective, role).
   static Head random(Form form, uint64_t seed, std::string_view objective, std::string_view role,
                      size_t width, size_t inputs);
 
-  size_t width() const { return weight_.rows(); }
-  size_t inputs() const { return weight_.cols(); }
+  size_t width() const { return form_ == Form::none ? inputs_ : weight_.rows(); }
+  size_t inputs() const { return form_ == Form::none ? inputs_ : weight_.cols(); }
 
   // [n, inputs] → [n, width], and the gradient the other way; both overwrite.
   void forward(View<const float> x, View<float> z) const;
@@ -51,8 +55,35 @@ class Head {
 
  private:
   Form form_ = Form::affine;
+  size_t inputs_ = 0;  // where there is no weight that tells
   Matrix<float> weight_, bias_;
   kernel::PackedMatrix packed_, packed_transposed_;
+};
+
+// What an objective makes of an embedding before its loss: the paper's ablation of heads (SPEC
+// 6.10).
+struct LatentParameters {
+  bool normalise = true;  // the embedding has length 1 before the head
+  bool head = true;       // false: there is none
+
+  // `normalises`: whether that is usual, and so left out of manifests. `width`: of the head.
+  void visit(ParameterVisitor& visitor, bool normalises, size_t& width);
+  // A head drawn by Head::random(), or none.
+  Head draw_head(uint64_t seed, std::string_view objective, std::string_view role, size_t width,
+                 size_t inputs) const;
+};
+
+// Embeddings [n, d] as a head reads them, and the gradient the other way, in place.
+class HeadInput {
+ public:
+  HeadInput(View<const float> embeddings, bool normalise);
+  View<const float> rows() const { return rows_; }
+  void backward(View<float> gradient) const;
+
+ private:
+  Matrix<float> unit_;  // empty where they stay as they are
+  std::vector<double> norms_;
+  View<const float> rows_;
 };
 
 // y = x · Wᵀ (+ bias) on this machine's f32 kernels, for any strides; scratch comes from the heap.

@@ -9,7 +9,7 @@ namespace fungi {
 
 void KlParameters::visit(ParameterVisitor& visitor) {
   visitor.positive("temperature", temperature);
-  visitor.count("width", width, 2);
+  latent.visit(visitor, true, width);
   visitor.one_of("direction", direction, {"uniform_first", "model_first"});
   visitor.views(views);
 }
@@ -45,17 +45,16 @@ double kl_gradient_scale(KlParameters::Direction direction, double temperature, 
 Kl::Kl(const KlParameters& parameters, size_t embedding_width, uint64_t seed, std::string name)
     : name_(std::move(name)),
       parameters_(parameters),
-      head_(Head::random(Head::Form::affine, seed, "kl", "head", parameters.width,
-                         embedding_width)) {}
+      head_(parameters.latent.draw_head(seed, "kl", "head", parameters.width, embedding_width)) {}
 
 std::vector<ViewRequest> Kl::views() const { return {{.plan = parameters_.views}}; }
 
 double Kl::loss_and_gradient(const Latents& latents, LatentGradients gradients) const {
   FUNGI_ASSERT(latents.pooled.rows == 1 && latents.pooled.cols == head_.inputs());
   const size_t width = head_.width();
-  Matrix<float> unit(1, head_.inputs()), latent(1, width);
-  const std::vector<double> norms = normalise_rows(latents.pooled, unit);
-  head_.forward(unit, latent);
+  const HeadInput input(latents.pooled, parameters_.latent.normalise);
+  Matrix<float> latent(1, width);
+  head_.forward(input.rows(), latent);
 
   std::vector<double> z(latent.data(), latent.data() + width), g(width);
   const double loss =
@@ -63,7 +62,7 @@ double Kl::loss_and_gradient(const Latents& latents, LatentGradients gradients) 
 
   std::copy(g.begin(), g.end(), latent.data());
   head_.backward(latent, gradients.pooled);
-  normalise_rows_backward(unit, norms, gradients.pooled);
+  input.backward(gradients.pooled);
   return loss;
 }
 

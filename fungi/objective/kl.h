@@ -17,6 +17,7 @@ struct KlParameters {
   double temperature = 15;
   size_t width = 768;
   bool width_stated = false;  // by the user: given heads of another width are refused
+  LatentParameters latent = {};
   Direction direction = Direction::uniform_first;
   ViewPlan views = WholeImage{};
 

@@ -50,6 +50,8 @@ struct PlanVisitor {
     visitor.count("global_crops", crops.global_crops, 1);
     visitor.count("local_crops", crops.local_crops, 0);
     statistics(crops.statistics);
+    if (visitor.wants(crops.augmentation != ImageAugmentation::none))
+      visitor.one_of("augmentation", crops.augmentation, {"none", "dino"});
   }
   void operator()(ImagePatches& patches) const {
     visitor.square("patch_count", patches.patch_count, 4);  // one view alone has no positive
@@ -142,9 +144,9 @@ void Reader::square(const char* name, size_t& value, size_t lowest) {
 void Reader::flag(const char* name, bool& value) {
   const std::string* text = find(name);
   if (!text) return;
-  if (*text != "true" && *text != "false")
+  if (*text != "true" && *text != "false" && *text != "yes" && *text != "no")
     fail(fmt::format("{} must be true or false, found '{}'", name, *text), place_);
-  value = *text == "true";
+  value = *text == "true" || *text == "yes";
 }
 
 void Reader::choice(const char* name, size_t& index, const std::vector<std::string>& names) {

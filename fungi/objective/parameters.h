@@ -23,6 +23,11 @@ class ParameterVisitor {
   virtual void flag(const char* name, bool& value) = 0;                     // true or false
   virtual void choice(const char* name, size_t& index, const std::vector<std::string>& names) = 0;
 
+  // Whether a parameter is to be visited that stores of earlier versions lack, or that has no
+  // meaning here: manifests have it only where it is not as they mean it, so that stores which
+  // differ in nothing stay equal.
+  virtual bool wants([[maybe_unused]] bool unusual) { return true; }
+
   // An enum whose values count from 0 in the order of `names`.
   template <class Enum>
   void one_of(const char* name, Enum& value, const std::vector<std::string>& names) {
@@ -66,6 +71,8 @@ class Reader final : public ParameterVisitor {
 
 class Writer final : public ParameterVisitor {
  public:
+  explicit Writer(bool all) : all_(all) {}
+  bool wants(bool unusual) override { return all_ || unusual; }
   void positive(const char* name, double& value) override { list.push_back({name, value}); }
   void fraction(const char* name, double& value) override { list.push_back({name, value}); }
   void count(const char* name, size_t& value, size_t) override {
@@ -81,6 +88,9 @@ class Writer final : public ParameterVisitor {
     list.push_back({name, names.at(index)});
   }
   std::vector<Parameter> list;
+
+ private:
+  bool all_;
 };
 }  // namespace parameters_detail
 
@@ -93,9 +103,10 @@ void read_parameters(const Overrides& overrides, const std::string& place, Param
   reader.finish();
 }
 
+// As manifests have them, or `all` that can be chosen.
 template <class Parameters>
-std::vector<Parameter> list_parameters(Parameters parameters) {
-  parameters_detail::Writer writer;
+std::vector<Parameter> list_parameters(Parameters parameters, bool all = false) {
+  parameters_detail::Writer writer(all);
   parameters.visit(writer);
   return std::move(writer.list);
 }

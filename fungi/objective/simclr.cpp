@@ -27,7 +27,7 @@ Matrix<double> similarities(View<const float> unit) {
 }  // namespace
 
 void SimclrParameters::visit(ParameterVisitor& visitor) {
-  visitor.count("width", width, 2);
+  latent.visit(visitor, false, width);
   visitor.positive("temperature", temperature);
   visitor.positive("denominator_temperature", denominator_temperature);
   visitor.count("negatives", negatives, 1);
@@ -39,8 +39,8 @@ Simclr::Simclr(const SimclrParameters& parameters, size_t embedding_width, uint6
                std::string name)
     : name_(std::move(name)),
       parameters_(parameters),
-      head_(Head::random(Head::Form::affine, seed, "simclr", "head", parameters.width,
-                         embedding_width)) {}
+      head_(parameters.latent.draw_head(seed, "simclr", "head", parameters.width,
+                                        embedding_width)) {}
 
 std::vector<ViewRequest> Simclr::views() const {
   return {{.plan = parameters_.views, .draw = "simclr"}};
@@ -57,7 +57,7 @@ Support Simclr::support() const {
 }
 
 void Simclr::reduce_support(View<const float> embeddings, View<float> kept) const {
-  head_.forward(embeddings, kept);
+  head_.forward(HeadInput(embeddings, parameters_.latent.normalise).rows(), kept);
 }
 
 void Simclr::prepare(View<const float> kept, size_t views_per_sample, Pool&) {
@@ -97,7 +97,8 @@ double Simclr::loss_and_gradient(const Latents& latents, LatentGradients gradien
                tau_d = parameters_.denominator_temperature;
 
   Matrix<float> latent(p, width), unit(p, width), scaled(p, width);
-  head_.forward(latents.pooled, latent);
+  const HeadInput input(latents.pooled, parameters_.latent.normalise);
+  head_.forward(input.rows(), latent);
   const std::vector<double> norms = normalise_rows(latent, unit);
   for (size_t i = 0; i < p * width; ++i)
     scaled.data()[i] = static_cast<float>(unit.data()[i] / tau_d);
@@ -132,6 +133,7 @@ double Simclr::loss_and_gradient(const Latents& latents, LatentGradients gradien
   }
   normalise_rows_backward(unit, norms, gamma);
   head_.backward(gamma, gradients.pooled);
+  input.backward(gradients.pooled);
   return loss / count;
 }
 

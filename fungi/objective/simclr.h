@@ -13,6 +13,7 @@ namespace fungi {
 struct SimclrParameters {
   size_t width = 96;
   bool width_stated = false;              // by the user: given heads of another width are refused
+  LatentParameters latent = {.normalise = false};
   double temperature = 0.07;              // divides the similarities of the positive term
   double denominator_temperature = 0.07;  // divides those inside the log-sum-exp
   size_t negatives = 256;     // training samples

@@ -6,6 +6,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
+#include "fungi/view/augmentation.h"
 #include "fungi/view/crop.h"
 #include "fungi/view/patches.h"
 #include "fungi/view/view.h"
@@ -50,22 +51,38 @@ class CropMaker final : public ImageViews::Maker {
     };
     draw(plan_.global_crops, plan_.global_area);
     draw(plan_.local_crops, plan_.local_area);
+    draw_augmentations(seed);
   }
 
   void write(size_t index, std::span<float> out) override {
     const Crop& crop = crops_[index];
     resizer_.resize(Pixels(*image_).crop(crop.left, crop.top, crop.width, crop.height), size_,
                     size_, plan_.bilinear ? Filter::bilinear : Filter::bicubic, resized_);
+    if (!augmentations_.empty()) apply(augmentations_[index], resized_);
     table_.write_planes(resized_, out.data());
   }
 
  private:
+  // From numbers of their own: crops are the same without them, and a plan of fewer local crops has
+  // the same global ones.
+  void draw_augmentations(uint32_t seed) {
+    augmentations_.clear();
+    if (plan_.augmentation == ImageAugmentation::none) return;
+    TorchRandom random(~seed);
+    for (size_t i = 0; i < crops_.size(); ++i)
+      augmentations_.push_back(draw_augmentation(i == 0                    ? CropRole::first_global
+                                                 : i < plan_.global_crops ? CropRole::other_global
+                                                                          : CropRole::local,
+                                                 random));
+  }
+
   ImageCrops plan_;
   size_t size_;
   PixelTable table_;
   PillowResizer resizer_;
   Image resized_;
   std::vector<Crop> crops_;
+  std::vector<Augmentation> augmentations_;  // of each crop, or none
   const Image* image_ = nullptr;
 };
 

@@ -2,25 +2,65 @@
 """Evaluations of stores: the verbs knn, linear, kmeans, retrieve and cka."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fungi import _fungi
 from fungi._common import PathLike, Progress, choice, count, path, progress_function, size, threads as threads_of, warn
 from fungi._errors import InputError
-from fungi._results import Choice, Cka, KMeansScore, KnnScore, LinearScore, RetrievalScore, WeightedFeatures, made
+from fungi._results import Choice, Cka, KMeansScore, KnnScore, LinearScore, OverSeeds, RetrievalScore, WeightedFeatures, made
 from fungi._store import Store, native
 
 METRICS = ("euclidean", "inner_product", "cosine")
 
 
-def _combined(features: str | None, all_combinations: bool, pca: int, memory: int | str, threads: int) -> Any:
+REDUCTIONS = ("pca", "sign", "gaussian", "sparse")
+
+
+def _combined(features: str | None, all_combinations: bool, pca: int, memory: int | str, threads: int, reduce: str,
+              seed: int | None) -> Any:
     if features and all_combinations:
         raise InputError("some blocks and every combination cannot both be meant", "all_combinations", "leave out features or it")
-    return _fungi.Combined(features or "", bool(all_combinations), count(pca, "pca"), size(memory), threads_of(threads))
+    choice(reduce, "reduce", REDUCTIONS)
+    return _fungi.Combined(features or "", bool(all_combinations), count(pca, "pca"), size(memory), threads_of(threads), reduce, seed)
 
 
-def _without_pca(exact_gradients: bool, pca: int | None, memory: int | str) -> int:
+def _seeded(store: Store | PathLike, seed: int | None) -> Any:
+    """The store of that seed, where its path has a place for one."""
+    return native(store if seed is None or isinstance(store, Store) else _fungi.with_seed(path(store, "store"), seed))
+
+
+def _over_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike | None], draws: bool, hint: str,
+                measures: Sequence[str], run: Callable[[int | None], list[Any]]) -> Any:
+    """The scores of a run; of seeds an OverSeeds of each combination."""
+    places = any(not isinstance(s, Store) and s is not None and _fungi.names_seed(path(s, "store")) for s in stores)
+    numbers = [count(seed, "seeds") for seed in seeds or []]
+    if any(seed >= 1 << 32 for seed in numbers):
+        raise InputError(f"expected seeds below 2^32, found {max(numbers)}", "seeds", "")
+    _fungi.check_seeds(numbers, places, draws, hint)
+    if not numbers:
+        return run(None)
+    runs = [run(seed) for seed in numbers]
+    out = []
+    for each in zip(*runs):
+        spreads = {}
+        for name in measures:
+            values = [getattr(score, name) for score in each]
+            if any(value is None for value in values):
+                continue
+            if isinstance(values[0], list):
+                columns = [_fungi.spread_of([float(v) for v in column]) for column in zip(*values)]
+                spreads[name] = ([m for m, _ in columns], [d for _, d in columns])
+            else:
+                spreads[name] = _fungi.spread_of([float(v) for v in values])
+        out.append(OverSeeds(each[0].features, numbers, {n: s[0] for n, s in spreads.items()}, {n: s[1] for n, s in spreads.items()},
+                             list(each), getattr(each[0], "relevance", None)))
+    return out
+
+
+def _without_pca(exact_gradients: bool, pca: int | None, memory: int | str, reduce: str) -> int:
+    if exact_gradients and reduce != "pca":
+        raise InputError("whole gradients are never columns, so there is nothing to shrink", "reduce", "leave out reduce or exact_gradients")
     if exact_gradients and pca:
         raise InputError("whole gradients are compared without ever being columns, so there is nothing to shrink", "pca",
                          "leave out pca or exact_gradients")
@@ -33,15 +73,21 @@ def _without_pca(exact_gradients: bool, pca: int | None, memory: int | str) -> i
 
 def knn(train: Store | PathLike, test: Store | PathLike, *, k: int | None = None, shots: int = 0, sampling: str | None = None,
         vote: str = "uniform", metric: str = "euclidean", features: str | None = None, all_combinations: bool = False,
-        pca: int | None = None, exact_gradients: bool = False, memory: int | str = 0, threads: int = 0,
-        progress: Progress = None) -> list[KnnScore]:
+        pca: int | None = None, reduce: str = "pca", exact_gradients: bool = False, seeds: Sequence[int] | None = None,
+        memory: int | str = 0, threads: int = 0, progress: Progress = None) -> Any:
     """Classifies the rows of one store by their nearest neighbours in another, once per combination of blocks.
 
     k: neighbours that vote, 20 or as many as there are rows. shots: only so many training rows of each class (0: all).
-    pca: columns to shrink to where the rows allow it (512; 0: never). features: blocks joined with +; left out, one more
-    block at a time.
+    pca: columns to shrink to where the rows allow it (512; 0: never). reduce: "pca", or a random matrix ("sign", "gaussian",
+    "sparse"). features: blocks joined with +; left out, one more block at a time.
+
+    seeds: the same for each of them; "{seed}" in the path of a store stands for it, and what is drawn is drawn with it. The
+    result is then a list of OverSeeds, with mean and deviation, here and in linear(), kmeans() and retrieve().
 
     >>> import fungi
+    >>> over = fungi.knn(train, test, k=5, reduce="gaussian", pca=64, seeds=[0, 1, 2])[0]
+    >>> over.seeds, len(over.by_seed), sorted(over.mean)
+    ([0, 1, 2], 3, ['accuracy', 'mean_per_class_accuracy', 'standard_error'])
     >>> for score in fungi.knn(train, test, k=5):
     ...     print(score.features, score.columns)
     embedding 128
@@ -54,19 +100,27 @@ def knn(train: Store | PathLike, test: Store | PathLike, *, k: int | None = None
         raise InputError("without shots all rows are kept", "sampling", "give shots")
     if vote == "distance" and metric != "euclidean":
         raise InputError(f"vote=\"distance\" needs metric=\"euclidean\", found {metric}", "vote", "")
-    columns = _without_pca(exact_gradients, pca, memory)
-    with progress_function(progress) as show:
-        out = _fungi.knn(native(train), native(test), _combined(features, all_combinations, columns, memory, threads),
-                         None if k is None else count(k, "k", 1), vote, metric, count(shots, "shots"), sampling or "first",
-                         exact_gradients, show)
-    warn(out["notes"])
-    return [made(KnnScore, one, pca=columns, shots=shots, sampling=sampling or "first", exact_gradients=exact_gradients)
-            for one in out["scores"]]
+    columns = _without_pca(exact_gradients, pca, memory, reduce)
+
+    def run(seed: int | None) -> list[KnnScore]:
+        with progress_function(progress) as show:
+            out = _fungi.knn(_seeded(train, seed), _seeded(test, seed),
+                             _combined(features, all_combinations, columns, memory, threads, reduce, seed),
+                             None if k is None else count(k, "k", 1), vote, metric, count(shots, "shots"), sampling or "first",
+                             exact_gradients, show)
+        warn(out["notes"], 5)
+        return [made(KnnScore, one, pca=columns, reduce=reduce, shots=shots, sampling=sampling or "first", exact_gradients=exact_gradients)
+                for one in out["scores"]]
+
+    return _over_seeds(seeds, [train, test], (shots > 0 and sampling == "stratified") or (reduce != "pca" and columns > 0),
+                       ", draw few shots (sampling=\"stratified\"), or give a random reduce",
+                       ["accuracy", "mean_per_class_accuracy", "standard_error", "auc"], run)
 
 
 def linear(train: Store | PathLike, test: Store | PathLike, *, validation: Store | PathLike | None = None,
            lambdas: Sequence[float] | None = None, shots: int = 0, features: str | None = None, all_combinations: bool = False,
-           pca: int = 512, memory: int | str = 0, threads: int = 0, progress: Progress = None) -> list[LinearScore]:
+           pca: int = 512, reduce: str = "pca", seeds: Sequence[int] | None = None, memory: int | str = 0, threads: int = 0,
+           progress: Progress = None) -> Any:
     """A linear probe: softmax regression on the rows of one store, tested on another.
 
     lambdas: penalties to choose from (`--lambda` of the command line); left out, those of the paper. validation: a store
@@ -79,33 +133,46 @@ def linear(train: Store | PathLike, test: Store | PathLike, *, validation: Store
     """
     if lambdas is not None and not (lambdas and all(isinstance(v, (int, float)) and v > 0 for v in lambdas)):
         raise InputError(f"expected positive numbers, found {lambdas!r}", "lambdas", "")
-    with progress_function(progress) as show:
-        out = _fungi.linear(native(train), native(test), None if validation is None else native(validation),
-                            _combined(features, all_combinations, pca, memory, threads), [float(v) for v in lambdas or []],
-                            count(shots, "shots"), show)
-    warn(out["notes"])
-    return [made(LinearScore, one, pca=pca, shots=shots) for one in out["scores"]]
+
+    def run(seed: int | None) -> list[LinearScore]:
+        with progress_function(progress) as show:
+            out = _fungi.linear(_seeded(train, seed), _seeded(test, seed), None if validation is None else _seeded(validation, seed),
+                                _combined(features, all_combinations, pca, memory, threads, reduce, seed), [float(v) for v in lambdas or []],
+                                count(shots, "shots"), show)
+        warn(out["notes"], 5)
+        return [made(LinearScore, one, pca=pca, reduce=reduce, shots=shots) for one in out["scores"]]
+
+    return _over_seeds(seeds, [train, test, validation], validation is None or (reduce != "pca" and pca > 0),
+                       ", leave out validation, or give a random reduce",
+                       ["accuracy", "mean_per_class_accuracy", "standard_error", "lambda_", "validation"], run)
 
 
 def kmeans(store: Store | PathLike, *, seed: int | None = None, features: str | None = None, all_combinations: bool = False,
-           pca: int = 512, memory: int | str = 0, threads: int = 0, progress: Progress = None) -> list[KMeansScore]:
+           pca: int = 512, reduce: str = "pca", seeds: Sequence[int] | None = None, memory: int | str = 0, threads: int = 0,
+           progress: Progress = None) -> Any:
     """Clusters the rows of a store, as many clusters as classes, and matches clusters with classes.
 
     >>> import fungi
     >>> fungi.kmeans(train, features="kl")[0].clusters
     10
     """
-    with progress_function(progress) as show:
-        out = _fungi.kmeans(native(store), _combined(features, all_combinations, pca, memory, threads),
-                            None if seed is None else count(seed, "seed"), show)
-    warn(out["notes"])
-    return [made(KMeansScore, one, pca=pca) for one in out["scores"]]
+    if seed is not None and seeds:
+        raise InputError("one seed and several cannot both be meant", "seeds", "leave out seed or seeds")
+
+    def run(one_of: int | None) -> list[KMeansScore]:
+        with progress_function(progress) as show:
+            out = _fungi.kmeans(_seeded(store, one_of), _combined(features, all_combinations, pca, memory, threads, reduce, one_of),
+                                None if seed is None else count(seed, "seed"), show)
+        warn(out["notes"], 5)
+        return [made(KMeansScore, one, pca=pca, reduce=reduce) for one in out["scores"]]
+
+    return _over_seeds(seeds, [store], True, "", ["overlap"], run)
 
 
 def retrieve(database: Store | PathLike, queries: Store | PathLike, *, truth: PathLike | None = None,
              metric: str = "inner_product", features: str | None = None, all_combinations: bool = False, pca: int | None = None,
-             exact_gradients: bool = False, memory: int | str = 0, threads: int = 0,
-             progress: Progress = None) -> list[RetrievalScore]:
+             reduce: str = "pca", exact_gradients: bool = False, seeds: Sequence[int] | None = None, memory: int | str = 0,
+             threads: int = 0, progress: Progress = None) -> Any:
     """Ranks a database for each query and scores where the relevant rows stand: mean average precision.
 
     truth: gnd_*.pkl or .json (revisited Oxford and Paris), or .jsonl of ids; left out, rows of the same class are relevant.
@@ -115,11 +182,17 @@ def retrieve(database: Store | PathLike, queries: Store | PathLike, *, truth: Pa
     ['class']
     """
     choice(metric, "metric", METRICS)
-    columns = _without_pca(exact_gradients, pca, memory)
-    with progress_function(progress) as show:
-        out = _fungi.retrieve(native(database), native(queries), path(truth, "truth"),
-                              _combined(features, all_combinations, columns, memory, threads), metric, exact_gradients, show)
-    return [made(RetrievalScore, one, pca=columns, exact_gradients=exact_gradients) for one in out]
+    columns = _without_pca(exact_gradients, pca, memory, reduce)
+
+    def run(seed: int | None) -> list[RetrievalScore]:
+        with progress_function(progress) as show:
+            out = _fungi.retrieve(_seeded(database, seed), _seeded(queries, seed), path(truth, "truth"),
+                                  _combined(features, all_combinations, columns, memory, threads, reduce, seed), metric,
+                                  exact_gradients, show)
+        return [made(RetrievalScore, one, pca=columns, reduce=reduce, exact_gradients=exact_gradients) for one in out]
+
+    return _over_seeds(seeds, [database, queries], reduce != "pca" and columns > 0, ", or give a random reduce",
+                       ["map", "precision"], run)
 
 
 def choose(train: Store | PathLike, *, features: str | None = None, weights: Sequence[float] | None = None, k: int = 20, folds: int = 5,

@@ -32,6 +32,8 @@ class KnnScore:
     test_rows: int
     pca: int
     pca_applied: bool
+    reduce: str
+    reduced: bool  # by a PCA or otherwise
     shots: int
     sampling: str
     exact_gradients: bool
@@ -54,6 +56,8 @@ class LinearScore:
     validation: list[float]
     pca: int
     pca_applied: bool
+    reduce: str
+    reduced: bool  # by a PCA or otherwise
     shots: int
     converged: bool
     predicted: NDArray[np.int64] = field(repr=False)
@@ -70,6 +74,8 @@ class KMeansScore:
     rows: int
     pca: int
     pca_applied: bool
+    reduce: str
+    reduced: bool  # by a PCA or otherwise
     assignment: NDArray[np.uint32] = field(repr=False)  # of each row
     label_of_cluster: NDArray[np.int64] = field(repr=False)  # -1: none
     centres: NDArray[np.float32] = field(repr=False)
@@ -89,8 +95,22 @@ class RetrievalScore:
     notes: list[str]
     pca: int
     pca_applied: bool
+    reduce: str
+    reduced: bool  # by a PCA or otherwise
     exact_gradients: bool
     average_precision: NDArray[np.float64] = field(repr=False)  # of each query; NaN: it has no relevant rows
+
+
+@dataclass
+class OverSeeds:
+    """One evaluation over several seeds: the mean and the deviation of each number, and the scores themselves."""
+
+    features: str
+    seeds: list[int]
+    mean: dict[str, Any]
+    deviation: dict[str, Any]
+    by_seed: list[Any] = field(repr=False)
+    relevance: str | None = None
 
 
 @dataclass
