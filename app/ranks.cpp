@@ -34,7 +34,9 @@ void be_silent() {
 
 bool speaks(const Comm& comm) {
   const std::optional<Error> heard = comm.failure();
-  return comm.first() || (heard && heard->message().starts_with("rank 0 "));
+  if (comm.first() || !heard) return comm.first();
+  return heard->message().starts_with("rank 0 on ") &&  // it cannot speak any more
+         heard->message().find(" has been silent ") != std::string::npos;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ for task in tasks:
     if task is not None:
         env.update(SLURM_ARRAY_JOB_ID=str(job), SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_TASK_COUNT=str(len(tasks)))
     while True:
-        if subprocess.run(["bash", script, *arguments], env=env).returncode:
+        if subprocess.run(["bash", script, *arguments], env=env, stdout=open(state / "output", "a")).returncode:
             sys.exit("a task failed")
         queued = state / "requeue"
         if not queued.exists():
