@@ -149,7 +149,6 @@ void print_json(const nlohmann::json& value);
 std::string human_bytes(double bytes);
 double peak_rss_mb();
 
-Verb add_data(CLI::App& parent, CLI::App*& self);
 Verb add_extract(CLI::App& parent, CLI::App*& self);
 Verb add_pull(CLI::App& parent, CLI::App*& self);
 Verb add_project(CLI::App& parent, CLI::App*& self);

@@ -166,7 +166,6 @@ int run(ExtractArguments& a) {
   const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
   Notes notes{.shown = !a.quiet && !a.json};
   DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
-  if (!a.classes.empty()) data.only_classes = read_class_list(a.classes);
   data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
   BackboneOptions options = a.settings.backbone;
   options.stated_facts =
@@ -180,7 +179,9 @@ int run(ExtractArguments& a) {
       Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
   data.samples = extractor.data().samples, data.seconds = extractor.data().seconds;
   a.columns.apply(data);
-  const auto dataset = open_dataset(a.data, data);
+  auto dataset = open_dataset(a.data, data);
+  if (!a.classes.empty())
+    dataset = choose_classes(std::move(dataset), a.data, read_class_list(a.classes));
   StoreSpec spec = extractor.spec();
   spec.type = a.settings.type;
   StoreOptions store_options{
