@@ -153,7 +153,6 @@ void print_json(const nlohmann::json& value);
 std::string human_bytes(double bytes);
 double peak_rss_mb();
 
-Verb add_data(CLI::App& parent, CLI::App*& self);
 Verb add_extract(CLI::App& parent, CLI::App*& self);
 Verb add_merge(CLI::App& parent, CLI::App*& self);
 Verb add_plan(CLI::App& parent, CLI::App*& self);

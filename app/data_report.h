@@ -9,7 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "app/cli.h"
+
 namespace fungi::app {
+
+Verb add_data(CLI::App& parent, CLI::App*& self);  // data.cpp
 
 struct ClassCount {
   std::string name;

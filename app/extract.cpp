@@ -168,7 +168,6 @@ MeasuredSounds measure(const ExtractArguments& a, const DatasetOptions& data, Po
 
 DatasetOptions data_options(const ExtractArguments& a) {
   DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
-  if (!a.classes.empty()) data.only_classes = read_class_list(a.classes);
   data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
   return data;
 }
@@ -184,7 +183,9 @@ std::unique_ptr<Dataset> open_data(const ExtractArguments& a, DatasetOptions dat
                                    const Extractor& extractor) {
   data.samples = extractor.data().samples, data.seconds = extractor.data().seconds;
   a.columns.apply(data);
-  return open_dataset(a.data, data);
+  auto dataset = open_dataset(a.data, data);
+  if (a.classes.empty()) return dataset;
+  return choose_classes(std::move(dataset), a.data, read_class_list(a.classes));
 }
 
 // Ranks but the first: what rank 0 found out, then shards as it gives them out.

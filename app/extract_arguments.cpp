@@ -37,11 +37,9 @@ void ExtractArguments::add_to(CLI::App& verb) {
                   "Another store: its heads, negatives and numbers of classes are used, its "
                   "model and settings for every option that is left out; others are refused")
       ->each([model_option](const std::string&) { model_option->required(false); });
-  verb.add_option("--kind", kind,
-                  "Kind of data set: auto, published, classes, flat, list, tar, cifar, idx")
+  verb.add_option("--kind", kind, "Kind of data set: auto, classes, flat, list, tar, cifar, idx")
       ->capture_default_str()
-      ->check(
-          CLI::IsMember({"auto", "published", "classes", "flat", "list", "tar", "cifar", "idx"}));
+      ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
   verb.add_option(
       "--split", split,
       "Split of the data set: the official one of a published set, or a folder in it; of CIFAR "

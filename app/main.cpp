@@ -17,6 +17,7 @@
 #include <filesystem>
 
 #include "app/cli.h"
+#include "app/data_report.h"
 #include "app/ranks.h"
 #include "app/words.h"
 #include "fungi/base/error.h"

@@ -19,8 +19,9 @@ struct PaperTable {
   // <backbone>...", whose numbers are means over all classification sets of pictures. Settings:
   // full, 5-shot; of texts full, few-shot; for retrieval medium, hard; for segmentation patches
   // remembered, or the share of the pictures.
-  // full, 5-shot of pictures may be "no-pca", or "binary", "gaussian" and "sparse", which is the
-  // projection, without PCA. "-": a figure, whose numbers the paper does not print.
+  // Of pictures also "no-pca", or "binary", "gaussian" and "sparse", which is the
+  // projection, without PCA, or "reduced-gaussian" and its like, a random matrix for PCA. "-": a
+  // figure, whose numbers the paper does not print.
   std::string numbers;
   // As for --objectives; empty: those that the features name.
   std::vector<std::string> objectives = {};

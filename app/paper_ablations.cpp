@@ -33,6 +33,29 @@ sparse embedding+kl deit-b16 60.0
 sparse embedding+kl+dino deit-b16 63.1
 sparse embedding+kl+dino+simclr deit-b16 68.9)"},
 
+      {"reductions", "Reduction of the concatenation to 512 columns", Protocol::knn,
+       R"(setting features backbone flowers
+no-pca embedding deit-b16 57.2
+no-pca embedding+kl deit-b16 59.4
+no-pca embedding+kl+dino deit-b16 64.3
+no-pca embedding+kl+dino+simclr deit-b16 69.2
+full embedding deit-b16 61.6
+full embedding+kl deit-b16 64.0
+full embedding+kl+dino deit-b16 68.3
+full embedding+kl+dino+simclr deit-b16 70.9
+reduced-sign embedding deit-b16 55.5
+reduced-sign embedding+kl deit-b16 59.0
+reduced-sign embedding+kl+dino deit-b16 62.9
+reduced-sign embedding+kl+dino+simclr deit-b16 67.7
+reduced-gaussian embedding deit-b16 55.8
+reduced-gaussian embedding+kl deit-b16 58.2
+reduced-gaussian embedding+kl+dino deit-b16 62.2
+reduced-gaussian embedding+kl+dino+simclr deit-b16 67.0
+reduced-sparse embedding deit-b16 56.0
+reduced-sparse embedding+kl deit-b16 58.7
+reduced-sparse embedding+kl+dino deit-b16 61.9
+reduced-sparse embedding+kl+dino+simclr deit-b16 66.9)"},
+
       // Labels: whether the embedding has length 1, whether there is a head.
       {"heads",
        "The gradient alone, with and without normalised input (0, 1) and head (0, 1)",

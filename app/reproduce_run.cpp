@@ -152,7 +152,10 @@ struct Job {
 
   CombinationOptions rows_of(const std::string& features, const std::string& setting = "") const {
     const bool pca = setting != "no-pca" && !projections().contains(setting);
-    return {.features = features, .rows = {.pca = pca ? facts.pca : 0}};
+    RowOptions rows{.pca = pca ? facts.pca : 0, .seed = options.seed};
+    if (constexpr std::string_view kReduced = "reduced-"; setting.starts_with(kReduced))
+      rows.reduce = parse_reduce(setting.substr(kReduced.size()));
+    return {.features = features, .rows = rows};
   }
 
   // Settings that are another projection, each with stores of its own.

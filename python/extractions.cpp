@@ -18,6 +18,7 @@ struct Plan {  // what `extract` was told beside what decides about features
   Samples* held = nullptr;  // instead of data
   DatasetOptions how;
   std::string statistics;
+  std::string classes;  // a file that names those that are wanted; empty: all
   size_t limit = 0, shard = 0;
   std::optional<StorePart> part;
   bool strict = false, retry = false, prune = false, overwrite = false, dry_run = false;
@@ -127,6 +128,8 @@ Outcome extract(const Plan& plan, const Model& model, ExtractionSettings setting
     DatasetOptions how = plan.how;
     how.samples = looks.samples, how.seconds = looks.seconds, how.window = window;
     opened = open_dataset(plan.data, how);
+    if (!plan.classes.empty())
+      opened = choose_classes(std::move(opened), plan.data, read_class_list(plan.classes));
   }
   const Dataset& data = plan.held ? *plan.held : *opened;
   StoreSpec spec = extractor.spec();
@@ -226,6 +229,7 @@ nb::dict extract_of(nb::handle data, const fs::path& output, nb::handle model,
             .like = nb::cast<fs::path>(how["like"]),
             .how = dataset_options(how),
             .statistics = nb::cast<std::string>(how["statistics"]),
+            .classes = nb::cast<std::string>(how["classes"]),
             .limit = nb::cast<size_t>(how["limit"]),
             .shard = nb::cast<size_t>(how["shard"]),
             .strict = flag("strict"),

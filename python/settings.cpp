@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "fungi/input/published.h"
 #include "fungi/objective/factory.h"
 
 namespace fungi::python {
@@ -143,9 +142,6 @@ DatasetOptions dataset_options(const nb::dict& stated) {
   if (!kind.empty()) o.kind = parse_dataset_kind(kind);
   if (!samples.empty()) o.samples = parse_samples(samples);
   read("split", o.split);
-  std::string classes;
-  read("classes", classes);
-  if (!classes.empty()) o.only_classes = read_class_list(classes);
   read("text_column", o.text_column);
   read("label_column", o.label_column);
   read("id_column", o.id_column);

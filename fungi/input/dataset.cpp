@@ -32,14 +32,13 @@ std::optional<std::pair<uint64_t, uint64_t>> identity_of(const fs::path& place) 
   return std::pair<uint64_t, uint64_t>(found.st_dev, found.st_ino);
 }
 
-constexpr std::array<std::pair<const char*, DatasetKind>, 8> kKinds = {
+constexpr std::array<std::pair<const char*, DatasetKind>, 7> kKinds = {
     {{"auto", DatasetKind::automatic},
      {"classes", DatasetKind::classes},
      {"flat", DatasetKind::flat},
      {"list", DatasetKind::list},
      {"tar", DatasetKind::tar},
      {"cifar", DatasetKind::cifar},
-     {"published", DatasetKind::published},
      {"idx", DatasetKind::idx}}};
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> choices) {
@@ -185,9 +184,7 @@ std::string Dataset::key(size_t i) const {
   return bytes ? std::to_string(*bytes) : "";
 }
 
-namespace {
-
-std::unique_ptr<Dataset> open_all(const fs::path& path, const DatasetOptions& options) {
+std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
   const fs::file_status status = fs::status(path);
   const bool of_texts = options.samples == SampleKind::text;
   if (!fs::exists(status) && !(of_texts && path == kStandardInput))
@@ -196,9 +193,7 @@ std::unique_ptr<Dataset> open_all(const fs::path& path, const DatasetOptions& op
     fail("only sounds are cut into windows", path.string(), "leave out `window` and `hop`");
   if (of_texts && !options.fold.empty())
     fail("lists of texts have no folds", path.string(), "leave out `fold`");
-  const bool maybe_published =
-      options.kind == DatasetKind::automatic || options.kind == DatasetKind::published;
-  if (maybe_published && !states_columns(options) && options.fold.empty())
+  if (options.kind == DatasetKind::automatic && !states_columns(options) && options.fold.empty())
     if (auto published = open_published(path, options)) return published;
   if (of_texts) return open_texts(path, options);
   if (options.samples == SampleKind::sound) return open_sounds(path, options);
@@ -227,15 +222,6 @@ std::unique_ptr<Dataset> open_all(const fs::path& path, const DatasetOptions& op
     default:
       return open_folder(path, chosen);
   }
-}
-
-}  // namespace
-
-std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) try {
-  if (options.only_classes.empty()) return open_all(path, options);
-  DatasetOptions every = options;
-  every.class_names.clear(), every.only_classes.clear();
-  return dataset::choose_classes(open_all(path, every), path, options);
 } catch (const fs::filesystem_error& error) {
   fail(error.code().message(), error.path1().empty() ? path.string() : error.path1().string(),
        "check the path and its permissions");

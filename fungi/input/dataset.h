@@ -43,7 +43,6 @@ enum class DatasetKind {
           // them a file or a link to one of the archive; without any label the top folders are the
           // classes, if there are several; id = key
   cifar,  // CIFAR-10/100 binary version, a file or its folder; id = <file>/<number>
-  published,  // a set as it is downloaded, with its official splits: published.h
   idx,    // MNIST's idx3-ubyte images beside idx1-ubyte labels, each plain or gzipped; id =
           // <prefix>/<number>
 };
@@ -54,17 +53,13 @@ DatasetKind parse_dataset_kind(std::string_view name);  // throws Error naming t
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::automatic;
   SampleKind samples = SampleKind::image;  // what the model looks at (Modality::kind())
-  // E.g. "train". Of a published set its official split; a folder of images: the sub-folder of
-  // that name; a folder of CIFAR or IDX files: those of that split; anything else has none: an
-  // Error. Empty: everything.
+  // E.g. "train". A folder of images: the sub-folder of that name; a folder of CIFAR or IDX
+  // files: those of that split; anything else has none: an Error. Empty: everything.
   std::string split = {};
   // Number of a class = its place in this list, e.g. the list of the training split; by name, or,
   // where the source only has numbers, by number. Another one is an Error. Empty: the sorted names
   // found here, or those that the source lists.
   std::vector<std::string> class_names = {};
-  // Only samples of these classes, by name, numbered in their order in the data set (or in
-  // class_names). Empty: all. Error where one is not there.
-  std::vector<std::string> only_classes = {};
   // Of a list of texts: the columns, by name (in JSON lines by key) or, in tables, by number
   // from 1. Empty: guessed from the header or from what the first lines look like, and a note says
   // how.

@@ -6,18 +6,21 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
+#include "fungi/input/published.h"
 
-namespace fungi::dataset {
+namespace fungi {
 namespace {
+
+using dataset::number_labels;
 
 class ChosenClasses final : public Dataset {
  public:
   ChosenClasses(std::unique_ptr<Dataset> all, const std::filesystem::path& place,
-                const DatasetOptions& options)
+                const std::vector<std::string>& only, const std::vector<std::string>& fixed)
       : all_(std::move(all)) {
     const std::vector<std::string>& names = all_->class_names();
     std::vector<bool> wanted(names.size(), false);
-    for (const std::string& name : options.only_classes) {
+    for (const std::string& name : only) {
       auto at = std::find(names.begin(), names.end(), name);  // or, "n01440764 tench"
       if (at == names.end())
         at = std::find(names.begin(), names.end(), name.substr(0, name.find_first_of(" \t")));
@@ -28,7 +31,7 @@ class ChosenClasses final : public Dataset {
     }
     samples_ = all_->samples();
     ignored_ = all_->ignored(), notes_ = all_->notes();
-    class_names_ = options.class_names;
+    class_names_ = fixed;
     if (class_names_.empty())
       for (size_t k = 0; k < names.size(); ++k)
         if (wanted[k]) class_names_.push_back(names[k]);
@@ -41,8 +44,8 @@ class ChosenClasses final : public Dataset {
       texts.push_back(names[size_t(label)]);
     }
     class_names_ = number_labels(texts, class_names_, place.string(), labels_);
-    notes_.push_back(fmt::format("{} of {} classes, {} of {} samples", options.only_classes.size(),
-                                 names.size(), rows_.size(), all_->size()));
+    notes_.push_back(fmt::format("{} of {} classes, {} of {} samples", only.size(), names.size(),
+                                 rows_.size(), all_->size()));
     finish(all_->kind(), place);
   }
 
@@ -69,8 +72,9 @@ class ChosenClasses final : public Dataset {
 
 std::unique_ptr<Dataset> choose_classes(std::unique_ptr<Dataset> all,
                                         const std::filesystem::path& place,
-                                        const DatasetOptions& options) {
-  return std::make_unique<ChosenClasses>(std::move(all), place, options);
+                                        const std::vector<std::string>& only,
+                                        const std::vector<std::string>& class_names) {
+  return std::make_unique<ChosenClasses>(std::move(all), place, only, class_names);
 }
 
-}  // namespace fungi::dataset
+}  // namespace fungi

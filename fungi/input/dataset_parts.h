@@ -27,11 +27,8 @@ std::unique_ptr<Dataset> open_cifar(const std::filesystem::path&, const DatasetO
 // The folder, or the one in it that CIFAR's archives unpack into; empty: there is none.
 std::filesystem::path unpacked_cifar(const std::filesystem::path& folder);
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path&, const DatasetOptions&);
-// Null where no published layout lies there, unless that is the stated kind: an Error.
+// Null where no published layout lies there.
 std::unique_ptr<Dataset> open_published(const std::filesystem::path&, const DatasetOptions&);
-// Those of `all` whose class is one of options.only_classes.
-std::unique_ptr<Dataset> choose_classes(std::unique_ptr<Dataset> all, const std::filesystem::path&,
-                                        const DatasetOptions& options);
 
 // Lower-case extension without the dot; "tar.gz" and its like count as one.
 std::string extension(const std::filesystem::path& file);

@@ -105,7 +105,4 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file);
 // Error where a value of the mask is neither a class nor ignored.
 void check_mask(const Mask& mask, size_t classes, int ignore, const std::string& place);
 
-// The folder, or the one in it that archives of Pascal VOC and ADE20K unpack into.
-std::filesystem::path unpacked_masks(const std::filesystem::path& path);
-
 }  // namespace fungi

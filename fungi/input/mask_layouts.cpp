@@ -10,6 +10,7 @@
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
 #include "fungi/input/mask_dataset.h"
+#include "fungi/input/published.h"
 #include "fungi/input/text_records.h"
 
 namespace fungi {

@@ -150,7 +150,7 @@ class Published final : public Dataset {
     if (!options.class_names.empty())
       class_names_ = number_labels(texts, options.class_names, folder.root.string(), labels_);
     notes_ = std::move(list.notes);
-    finish(DatasetKind::published, folder.root);
+    finish(samples_ == SampleKind::text ? DatasetKind::list : DatasetKind::classes, folder.root);
   }
 
   std::vector<uint8_t> read(size_t i) const override {
@@ -174,14 +174,7 @@ class Published final : public Dataset {
 
 std::unique_ptr<Dataset> open_published(const fs::path& path, const DatasetOptions& options) {
   const auto found = find_published(path, options.samples);
-  if (found) return std::make_unique<Published>(*found, options);
-  if (options.kind != DatasetKind::published) return nullptr;
-  std::vector<std::string> titles;
-  for (const PublishedSet& set : published_sets())
-    if (set.samples == options.samples) titles.push_back(set.title);
-  fail(fmt::format("expected the layout of a published data set, found none of {}",
-                   fmt::join(titles, ", ")),
-       path.string(), "give the folder that its archives were unpacked in, or leave out `kind`");
+  return found ? std::make_unique<Published>(*found, options) : nullptr;
 }
 
 bool is_file(const fs::path& path) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fungi/input/sample.h"
+#include "fungi/input/dataset.h"
 
 namespace fungi {
 
@@ -57,8 +57,18 @@ struct PublishedFolder {
 std::optional<PublishedFolder> find_published(const std::filesystem::path& path,
                                               SampleKind samples);
 
-// The lines of a file, for DatasetOptions::only_classes. Error where there are none.
+// Samples of the classes that the lines of a file name, as ImageNet-100 is ImageNet and a list of a
+// hundred of its classes. They are numbered in their order in the data set, or by their places in
+// `class_names`. Error where one is not there. `all` must have been opened without class names.
+std::unique_ptr<Dataset> choose_classes(std::unique_ptr<Dataset> all,
+                                        const std::filesystem::path& place,
+                                        const std::vector<std::string>& only,
+                                        const std::vector<std::string>& class_names = {});
+// The lines of such a file. Error where there are none.
 std::vector<std::string> read_class_list(const std::filesystem::path& file);
+
+// The folder, or the one in it that archives of Pascal VOC and ADE20K unpack into.
+std::filesystem::path unpacked_masks(const std::filesystem::path& path);
 
 // All sets that find_published() knows.
 const std::vector<PublishedSet>& published_sets();

@@ -15,7 +15,7 @@ from fungi._extractor import Failure, stated_settings
 from fungi._results import Extraction, ExtractionPlan, Merge, Projection, made
 from fungi._store import Store, native
 
-KINDS = ("auto", "published", "classes", "flat", "list", "tar", "cifar", "idx")
+KINDS = ("auto", "classes", "flat", "list", "tar", "cifar", "idx")
 STATISTICS = ("model", "measure", "esc50", "speechcommands")
 PROJECTIONS = ("sign", "sign_reference", "gaussian", "sparse", "factored", "matrix", "none")
 
