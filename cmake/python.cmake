@@ -13,7 +13,11 @@ target_include_directories(fungi-python PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(fungi-python PRIVATE FUNGI_VERSION="${PROJECT_VERSION}")
 target_link_libraries(fungi-python PRIVATE fungi::fungi fmt::fmt nlohmann_json::nlohmann_json)
 target_compile_options(fungi-python PRIVATE -Wno-shadow)
-target_compile_options(nanobind-static PRIVATE -w)
+foreach(theirs nanobind-static nanobind-static-abi3)  # the second from Python 3.12
+  if(TARGET ${theirs})
+    target_compile_options(${theirs} PRIVATE -w)
+  endif()
+endforeach()
 target_link_options(fungi-python PRIVATE -Wl,--exclude-libs,ALL)
 
 # The files beside it are the ones of the source tree.

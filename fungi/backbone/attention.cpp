@@ -187,7 +187,7 @@ void project_into(BlockContext& c, const Linear& linear, size_t rows, const Elem
   kernel::Epilogue e;
   e.bias = linear.bias_data();
   e.element_out = out.row(0), e.element_stride = out.stride();
-  run_gemm(c, rows, in.at(0, 0), in.stride(), linear.forward, e);
+  run_linear(c, linear, rows, in.at(0, 0), in.stride(), e);
 }
 
 }  // namespace

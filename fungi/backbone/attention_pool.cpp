@@ -29,8 +29,8 @@ kernel::Attention view_attention(BlockContext& c, const PoolState& s, size_t i) 
 
 }  // namespace
 
-AttentionPool load_attention_pool(const kernel::Kernel& kernel, const Tensors& tensors,
-                                  const Architecture& a, bool backward) {
+AttentionPool load_attention_pool(const LinearTables& tables, const Tensors& tensors,
+                                  const Architecture& a) {
   AttentionPool pool;
   pool.query = tensors.vector("pool.latent");
   if (a.pool_query) {
@@ -51,12 +51,12 @@ AttentionPool load_attention_pool(const kernel::Kernel& kernel, const Tensors& t
     const std::vector<float> own = tensors.vector(name + ".bias");
     bias.insert(bias.end(), own.begin(), own.end());
   }
-  pool.kv = slice_linear(kernel, keys_values, bias, 0, 2 * a.width, backward);
-  pool.proj = load_linear(kernel, tensors, "pool.proj", backward);
+  pool.kv = slice_linear(tables, keys_values, bias, 0, 2 * a.width);
+  pool.proj = load_linear(tables, tensors, "pool.proj");
   if (a.pool_hidden == 0) return pool;
   pool.norm = load_norm(tensors, "pool.norm");
-  pool.fc1 = load_linear(kernel, tensors, "pool.fc1", backward);
-  pool.fc2 = load_linear(kernel, tensors, "pool.fc2", backward);
+  pool.fc1 = load_linear(tables, tensors, "pool.fc1");
+  pool.fc2 = load_linear(tables, tensors, "pool.fc2");
   return pool;
 }
 
@@ -72,7 +72,7 @@ void attention_pool_forward(BlockContext& c, const AttentionPool& pool, PoolStat
   kernel::Epilogue keys;
   keys.bias = pool.kv.bias_data();
   keys.element_out = s.kv.row(0), keys.element_stride = s.kv.stride();
-  run_gemm(c, rows, t.in.row(0), t.in.stride(), pool.kv.forward, keys);
+  run_linear(c, pool.kv, rows, t.in.row(0), t.in.stride(), keys);
   s.context.ensure(c.kernel, n, d);
   for (size_t i = 0; i < n; ++i) {
     kernel::Attention a = view_attention(c, s, i);
@@ -84,7 +84,7 @@ void attention_pool_forward(BlockContext& c, const AttentionPool& pool, PoolStat
   kernel::Epilogue proj;
   proj.bias = pool.proj.bias_data();
   proj.out = mid.row(0), proj.out_stride = mid.stride();
-  run_gemm(c, n, s.context.row(0), s.context.stride(), pool.proj.forward, proj);
+  run_linear(c, pool.proj, n, s.context.row(0), s.context.stride(), proj);
   if (c.arch.pool_hidden == 0) return;
   const size_t hidden = c.arch.pool_hidden;
   run_norm(c, pool.norm, n, mid, nullptr, &t.in);
@@ -95,13 +95,13 @@ void attention_pool_forward(BlockContext& c, const AttentionPool& pool, PoolStat
   fc1.activation = c.arch.pool_activation;
   fc1.pre_activation = s.u.row(0), fc1.pre_stride = s.u.stride();
   fc1.element_out = s.hidden.row(0), fc1.element_stride = s.hidden.stride();
-  run_gemm(c, n, t.in.row(0), t.in.stride(), pool.fc1.forward, fc1);
+  run_linear(c, pool.fc1, n, t.in.row(0), t.in.stride(), fc1);
   pooled.ensure(n, d);
   kernel::Epilogue fc2;
   fc2.bias = pool.fc2.bias_data();
   fc2.residual = mid.row(0), fc2.residual_stride = mid.stride();
   fc2.out = pooled.row(0), fc2.out_stride = pooled.stride();
-  run_gemm(c, n, s.hidden.row(0), s.hidden.stride(), pool.fc2.forward, fc2);
+  run_linear(c, pool.fc2, n, s.hidden.row(0), s.hidden.stride(), fc2);
 }
 
 void attention_pool_backward(BlockContext& c, const AttentionPool& pool, PoolState& s,

@@ -15,8 +15,8 @@ struct AttentionPool {
   Norm norm;
 };
 
-AttentionPool load_attention_pool(const kernel::Kernel& kernel, const Tensors& tensors,
-                                  const Architecture& a, bool backward);
+AttentionPool load_attention_pool(const LinearTables& tables, const Tensors& tensors,
+                                  const Architecture& a);
 
 // What the forward leaves for the backward.
 struct PoolState {

@@ -237,7 +237,7 @@ Linear load_input_weights(const kernel::Kernel& kernel, View<const float> weight
   for (size_t i = 0; i < d; ++i)
     for (size_t part = 0; part < input_parts(kernel); ++part)
       std::copy_n(weight.row(i), size, repeated.row(i) + part * size);
-  return slice_linear(kernel, repeated, bias, 0, d, false);
+  return slice_linear({kernel}, repeated, bias, 0, d);
 }
 
 Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
@@ -249,7 +249,7 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
     e.word_positions = tensors.matrix("word_positions");
     const std::vector<float> type = tensors.vector("word_type");
     for (size_t i = 0; i < e.word_positions.rows(); ++i) add(type, e.word_positions.row(i));
-    if (a.word_width) e.word_map = load_linear(kernel, tensors, "word_map", false);
+    if (a.word_width) e.word_map = load_linear({kernel}, tensors, "word_map");
     return e;
   }
   if (a.convolutions)

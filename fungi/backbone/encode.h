@@ -24,7 +24,7 @@ struct Backbone::Weights {
   const uint64_t number = next_backbone_number();
   Architecture arch;
   BackboneOptions options;
-  const kernel::Kernel* kernel = nullptr;
+  const kernel::Kernel *kernel = nullptr, *products = nullptr;  // these of most layers' forward
   std::optional<LayerId> layer;
   std::filesystem::path path;
   std::vector<std::string> notes;  // see Backbone

@@ -85,7 +85,7 @@ void Run::finish(View<float> embeddings, View<float> tokens) {
     kernel::Epilogue e;
     e.bias = w.head.bias_data();
     e.out = embeddings.data, e.out_stride = embeddings.stride;
-    run_gemm(c, n, s.scratch.gradient.row(0), s.scratch.gradient.stride(), w.head.forward, e);
+    run_linear(c, w.head, n, s.scratch.gradient.row(0), s.scratch.gradient.stride(), e);
   } else {
     for (size_t i = 0; i < n; ++i) std::copy_n(result->row(i), d, embeddings.row(i));
   }
