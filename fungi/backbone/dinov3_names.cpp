@@ -35,13 +35,12 @@ void read_dinov3(const NameReader& names, Architecture& a, RecipeWriter& w) {
   a.rotary_theta = float(names.config_number("/rope_theta").value_or(100));
   a.mask_token = names.has("embeddings.mask_token");
   const std::string registers = "embeddings.register_tokens";
-  const size_t configured_registers = names.config_size("/num_register_tokens").value_or(0);
+  const double said = names.config_number("/num_register_tokens").value_or(0);  // perhaps 0
   a.registers = names.has(registers) ? names.count(registers) / a.width : 0;
-  if (a.registers == 0 && (configured_registers || !configured))
+  if (a.registers == 0 && (said != 0 || !configured))
     refuse_missing(names, names.full(registers));
-  if (a.registers != configured_registers && configured)
-    fail(fmt::format("config.json says {} registers, the tensors say {}", configured_registers,
-                     a.registers),
+  if (configured && double(a.registers) != said)
+    fail(fmt::format("config.json says {} registers, the tensors say {}", said, a.registers),
          names.checkpoint().path(), "the file is incomplete, or config.json is another model's");
   a.prefix_tokens = 1 + a.registers;
   set_input(names, a, 224);
