@@ -16,8 +16,9 @@ program: install-deps
 	@cmake --preset release >/dev/null
 	@cmake --build build -j$(JOBS) --target fungi-cli
 
-# With the Python module, where its tools can be had.
-build: install-deps
+# With the Python module, where its tools can be had, and with Open MPI.
+build:
+	@tools/install_deps.sh ranks
 	@env=$$(tools/python_env.sh build) && cmake --preset release $${env:+-DFUNGI_PYTHON=ON -DPython_EXECUTABLE="$$env"} >/dev/null
 	@cmake --build build -j$(JOBS)
 

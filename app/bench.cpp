@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <time.h>
 
 #include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "app/cli.h"
 #include "fungi/backbone/tensors.h"
@@ -72,6 +74,12 @@ Architecture stated_architecture(const std::string& name, const StatedFacts& fac
   return a;
 }
 
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
 }  // namespace
 
 BenchRate bench_backbone(const Backbone& backbone, bool backward, size_t batch, double seconds,
@@ -79,7 +87,7 @@ BenchRate bench_backbone(const Backbone& backbone, bool backward, size_t batch, 
   const Architecture& a = backbone.architecture();
   const Matrix<float> pixels = random_inputs(a, batch);
   std::vector<Workspace> workspaces(pool.threads());
-  std::vector<double> rates(pool.threads());
+  std::vector<double> rates(pool.threads()), used(rates), ran(rates);
   pool.parallel_for(pool.threads(), 1, [&](size_t i, size_t, unsigned) {
     using Clock = std::chrono::steady_clock;
     Matrix<float> e(batch, a.embedding_width), d(batch, a.embedding_width);
@@ -96,15 +104,19 @@ BenchRate bench_backbone(const Backbone& backbone, bool backward, size_t batch, 
     const auto start = Clock::now();
     double elapsed = 0;
     size_t done = 0;
+    const double before = thread_seconds();
     while (elapsed < seconds) {
       once();
       done += batch;
       elapsed = std::chrono::duration<double>(Clock::now() - start).count();
     }
     rates[i] = double(done) / elapsed;
+    used[i] = thread_seconds() - before, ran[i] = double(done);
   });
   BenchRate result;
   for (double rate : rates) result.samples_per_second += rate;
+  result.samples_per_processor_second =
+      std::accumulate(ran.begin(), ran.end(), 0.0) / std::accumulate(used.begin(), used.end(), 0.0);
   for (const Workspace& w : workspaces) result.stages.add(w.stages);
   return result;
 }
@@ -150,7 +162,7 @@ int run(const Arguments& args) {
   const size_t batch = args.batch ? args.batch : backbone.preferred_batch();
 
   const auto peak_gflops = [&] {
-    return kernel::measure_peak_gflops(backbone.kernel(), pool.threads(),
+    return kernel::measure_peak_gflops(backbone.products(), pool.threads(),
                                        std::min(0.5, args.seconds));
   };
   const double peak_before = peak_gflops();
@@ -175,6 +187,7 @@ int run(const Arguments& args) {
     const nlohmann::json out{{"model", args.model.model},
                              {"objectives", named},
                              {"samples_per_second", m.samples_per_second},
+                             {"samples_per_processor_second", m.samples_per_processor_second},
                              {"views_per_sample", m.views},
                              {"gflop_per_sample", gflop},
                              {"peak_gflops", peak},
@@ -182,7 +195,7 @@ int run(const Arguments& args) {
                              {"peak_rss_mb", peak_rss_mb()},
                              {"load_seconds", load_seconds},
                              {"isa", isa},
-                             {"kernel", backbone.kernel().name},
+                             {"kernel", backbone.products().name},
                              {"precision", precision},
                              {"threads", pool.threads()},
                              {"batch", batch},
@@ -199,7 +212,7 @@ int run(const Arguments& args) {
                                    : "")
                  : "embedding alone";
   fmt::print("{} ({}), {} threads, batches of {}, {}\n", shown(args.model.model),
-             backbone.kernel().name, pool.threads(), batch, what);
+             backbone.products().name, pool.threads(), batch, what);
   fmt::print(
       "{:.2f} samples/s = {:.0f} GFLOP/s, {:.1f} % of the {:.0f} GFLOP/s measured here; peak "
       "memory {:.0f} MB; loaded in {:.2f} s\n",

@@ -12,7 +12,8 @@ namespace fungi::app {
 
 struct BenchRate {
   double samples_per_second = 0;
-  size_t views = 1;  // forward passes per sample
+  double samples_per_processor_second = 0;  // of one core, whatever else runs on the machine
+  size_t views = 1;                         // forward passes per sample
   Stages stages;
 };
 

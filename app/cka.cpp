@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 
 namespace fungi::app {
 
@@ -22,25 +23,27 @@ Verb add_cka(CLI::App& parent, CLI::App*& self) {
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] {
-    const Store store = Store::open(a->store);
-    Pool pool(a->threads.count());
-    const auto [names, cka] = evaluate_cka(store, a->features, pool);
-    nlohmann::json rows = nlohmann::json::array();
-    std::vector<std::vector<std::string>> table;
-    for (size_t i = 0; i < names.size(); ++i) {
-      rows.push_back(std::vector<double>(cka.row(i), cka.row(i) + names.size()));
-      table.push_back({names[i]});
-      for (size_t j = 0; j < names.size(); ++j)
-        table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
-    }
-    if (a->json) {
-      print_json({{"blocks", names}, {"cka", rows}});
-    } else {
-      std::vector<std::string> head{""};
-      head.insert(head.end(), names.begin(), names.end());
-      print_table(head, table);
-    }
-    return int(kOk);
+    return on_equal_ranks([a](Comm* ranks) {
+      const Store store = Store::open(a->store);
+      Pool pool(a->threads.count());
+      const auto [names, cka] = evaluate_cka(store, a->features, pool, ranks);
+      nlohmann::json rows = nlohmann::json::array();
+      std::vector<std::vector<std::string>> table;
+      for (size_t i = 0; i < names.size(); ++i) {
+        rows.push_back(std::vector<double>(cka.row(i), cka.row(i) + names.size()));
+        table.push_back({names[i]});
+        for (size_t j = 0; j < names.size(); ++j)
+          table.back().push_back(fmt::format("{:.3f}", cka(i, j)));
+      }
+      if (a->json) {
+        print_json({{"blocks", names}, {"cka", rows}});
+      } else {
+        std::vector<std::string> head{""};
+        head.insert(head.end(), names.begin(), names.end());
+        print_table(head, table);
+      }
+      return int(kOk);
+    });
   };
 }
 

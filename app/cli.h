@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/base/error.h"
 #include "fungi/base/scratch_matrix.h"
 
 namespace fungi::app {
@@ -132,6 +133,9 @@ void say(fmt::format_string<T...> format, T&&... values) {
   std::fflush(stderr);
 }
 
+// An Error as a user reads it.
+void tell(const Error& error);
+
 // What a user should know but need not act upon; in --json it is part of the result.
 struct Notes {
   bool shown;
@@ -152,6 +156,8 @@ std::string human_bytes(double bytes);
 double peak_rss_mb();
 
 Verb add_extract(CLI::App& parent, CLI::App*& self);
+Verb add_merge(CLI::App& parent, CLI::App*& self);
+Verb add_plan(CLI::App& parent, CLI::App*& self);
 Verb add_pull(CLI::App& parent, CLI::App*& self);
 Verb add_project(CLI::App& parent, CLI::App*& self);
 Verb add_knn(CLI::App& parent, CLI::App*& self);

@@ -8,10 +8,13 @@
 
 #include "app/extract_arguments.h"
 #include "app/progress.h"
+#include "app/ranks.h"
 #include "app/words.h"
 #include "fungi/checkpoint/checkpoint.h"
+#include "fungi/feature/extract_ranks.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/feature/sound_statistics.h"
+#include "fungi/input/published.h"
 #include "fungi/store/store.h"
 
 namespace fungi::app {
@@ -64,7 +67,8 @@ struct Outcome {
 constexpr size_t kFailuresShown = 3;
 
 Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& dataset,
-                const std::vector<StoreSample>& samples, Notes& notes, const ExtractArguments& a) {
+                const std::vector<StoreSample>& samples, Notes& notes, const ExtractArguments& a,
+                Comm& comm) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   Outcome outcome;
   {
@@ -72,6 +76,7 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
     const auto update = [&](size_t done, size_t total) { progress.update(done, total); };
     if (!extractor.settle(writer, dataset, update, &stop)) {
       outcome.totals.samples = outcome.totals.missing = samples.size();
+      begin_work(false, comm);
       return outcome;
     }
   }
@@ -80,6 +85,7 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
   {
     Progress progress("extract", a.quiet || a.json, &stop);
     const std::vector<StoreWork> plan = writer.plan(samples, dataset.class_names());
+    begin_work(true, comm);
     ExtractRun run;
     run.stop = &stop;
     run.strict = a.strict;
@@ -96,7 +102,8 @@ Outcome compute(Extractor& extractor, StoreWriter& writer, const Dataset& datase
       if (outcome.failed++ < kFailuresShown)
         outcome.first_failed.push_back({id, f.stage, f.reason, f.hint, ""});
     };
-    outcome.totals = run_plan(extractor, dataset, writer, plan, run);
+    outcome.totals = run_plan_on_ranks(extractor, dataset, samples, writer, plan, run,
+                                       {.gather = a.gather}, comm);
   }
   if (outcome.totals.complete) outcome.dropped = writer.dropped();  // until then the old ones stay
   const std::vector<std::string> all = extractor.notes();
@@ -159,26 +166,63 @@ MeasuredSounds measure(const ExtractArguments& a, const DatasetOptions& data, Po
   return measured;
 }
 
-int run(ExtractArguments& a) {
+DatasetOptions data_options(const ExtractArguments& a) {
+  DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
+  data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
+  return data;
+}
+
+Extractor open_extractor(ExtractArguments& a, BackboneOptions options, Pool& pool) {
+  ExtractorOptions settings = std::move(a.settings.extractor);
+  settings.projection_matrix = a.projection.read_matrix(a.given);
+  settings.given = read_given(a.given);
+  return Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
+}
+
+std::unique_ptr<Dataset> open_data(const ExtractArguments& a, DatasetOptions data,
+                                   const Extractor& extractor) {
+  data.samples = extractor.data().samples, data.seconds = extractor.data().seconds;
+  a.columns.apply(data);
+  auto dataset = open_dataset(a.data, data);
+  if (a.classes.empty()) return dataset;
+  return choose_classes(std::move(dataset), a.data, read_class_list(a.classes));
+}
+
+// Ranks but the first: what rank 0 found out, then shards as it gives them out.
+int help(ExtractArguments& a, Comm& comm) {
+  Pool pool(a.model.threads.count());
+  const RankJob job = share_job({}, comm);
+  BackboneOptions options = a.settings.backbone;
+  options.stated_facts = job.facts, options.precision = job.precision;
+  const DatasetOptions data = data_options(a);
+  Extractor extractor = open_extractor(a, std::move(options), pool);
+  const auto dataset = open_data(a, data, extractor);
+  StoreSpec spec = extractor.spec();
+  spec.type = a.settings.type;
+  std::vector<StoreSample> samples = samples_without_keys(*dataset, a.limit);
+  const RankOptions how{.gather = a.gather, .allow_mixed = a.mixed};
+  require_same_job(spec, samples, dataset->class_names(), job.shard_size, how, comm);
+  const std::atomic<bool>& stop = stop_on_interrupt();
+  if (wait_for_work(comm))
+    work_for_first_rank(extractor, *dataset, spec, std::move(samples), &stop, comm);
+  return kOk;
+}
+
+int run(ExtractArguments& a, Comm& comm) {
+  if (!comm.first()) return help(a, comm);
   const auto start = std::chrono::steady_clock::now();
   Pool pool(a.model.threads.count());
   const auto followed = begun_store(a.like), own = begun_store(a.overwrite ? "" : a.store);
   Notes notes{.shown = !a.quiet && !a.json};
-  DatasetOptions data{.kind = parse_dataset_kind(a.kind), .split = a.split};
-  data.fold = a.fold, data.window = a.settings.extractor.sound.window, data.hop = a.hop;
+  const DatasetOptions data = data_options(a);
   BackboneOptions options = a.settings.backbone;
   options.stated_facts =
       chosen_statistics(a.statistics, std::move(options.stated_facts), own ? &*own : nullptr,
                         [&] { return measure(a, data, pool, notes); });
-  ExtractorOptions settings = std::move(a.settings.extractor);
-  settings.projection_matrix = a.projection.read_matrix(a.given);
-  settings.given = read_given(a.given);
   follow_precision(options, followed ? &*followed : nullptr, own ? &*own : nullptr);
-  Extractor extractor =
-      Extractor::open(a.settings.model, std::move(settings), pool, std::move(options));
-  data.samples = extractor.data().samples, data.seconds = extractor.data().seconds;
-  a.columns.apply(data);
-  const auto dataset = open_dataset(a.data, data);
+  const StatedFacts facts = options.stated_facts;
+  Extractor extractor = open_extractor(a, std::move(options), pool);
+  const auto dataset = open_data(a, data, extractor);
   StoreSpec spec = extractor.spec();
   spec.type = a.settings.type;
   StoreOptions store_options{
@@ -188,7 +232,14 @@ int run(ExtractArguments& a) {
       .retry_failed = a.retry || a.strict,
       .dry_run = a.dry_run};
   store_options.like = a.like;
-  const std::vector<StoreSample> samples = store_samples(*dataset, a.limit);
+  store_options.part = a.part_of_data();
+  const std::vector<StoreSample> samples =
+      store_samples(*dataset, a.limit, store_options.part, store_options.shard_size);
+  const size_t shard = store_options.shard_size;
+  share_job({facts, *extractor.backbone().options().precision, shard}, comm);
+  const RankOptions ranks{.gather = a.gather, .allow_mixed = a.mixed};
+  store_options.helpers =
+      require_same_job(spec, samples, dataset->class_names(), shard, ranks, comm);
   if (samples.size() < dataset->size())
     store_options.prune_hint = fmt::format(
         "--limit leaves the first {} of {} samples: leave it out, or raise it; for fewer "
@@ -205,9 +256,10 @@ int run(ExtractArguments& a) {
   extractor.require_stated(writer);  // in a dry run, too
   note_data(*dataset, notes);
   if (a.dry_run) notes.add(extractor.notes());
+  if (a.dry_run) begin_work(false, comm);
   if (a.dry_run) return dry_run(extractor, writer, *dataset, samples, notes, a);
 
-  const Outcome o = compute(extractor, writer, *dataset, samples, notes, a);
+  const Outcome o = compute(extractor, writer, *dataset, samples, notes, a, comm);
   const StoreTotals& totals = o.totals;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -245,7 +297,7 @@ int run(ExtractArguments& a) {
     if (!a.json) say("interrupted; repeat the command to go on\n");
     return kInterrupted;
   }
-  if (totals.rows == 0) {
+  if (totals.rows == 0 && totals.samples > 0) {
     const FailedSample first =
         o.first_failed.empty() ? Store::open(a.store).failed().at(0) : o.first_failed[0];
     fail(fmt::format("none of the {} samples could be used; the first: {}", totals.samples,
@@ -263,7 +315,7 @@ Verb add_extract(CLI::App& parent, CLI::App*& self) {
       "extract", "Features of every sample of a data set; repeat the command to resume");
   auto a = std::make_shared<ExtractArguments>();
   a->add_to(*self);
-  return [a] { return run(*a); };
+  return [a] { return on_ranks([a](Comm& comm) { return run(*a, comm); }); };
 }
 
 }  // namespace fungi::app

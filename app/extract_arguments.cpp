@@ -41,11 +41,15 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option("--kind", kind, "Kind of data set: auto, classes, flat, list, tar, cifar, idx")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "classes", "flat", "list", "tar", "cifar", "idx"}));
-  verb.add_option("--split", split,
-                  "Split of the data set: a folder in it; of CIFAR and IDX files train or test; of "
-                  "SpeechCommands also validation");
+  verb.add_option(
+      "--split", split,
+      "Split of the data set: the official one of a published set, or a folder in it; of CIFAR "
+      "and IDX files train or test; of SpeechCommands also validation");
   verb.add_option("--fold", fold,
                   "Of a list: rows whose column 'fold' (or 'split') is this; '!1': all but 1");
+  verb.add_option("--classes", classes,
+                  "Only samples of these classes: a file with a name in each line, as for "
+                  "ImageNet-100");
   columns.add_to(verb);
   verb.add_option("--storage", storage, "float32 or float16")
       ->capture_default_str()
@@ -54,6 +58,9 @@ void ExtractArguments::add_to(CLI::App& verb) {
       ->capture_default_str();
   auto* limit_option = verb.add_option("--limit", limit, "Only the first so many samples; 0 = all")
                            ->capture_default_str();
+  verb.add_option("--part", part,
+                  "Only part K of N, such as 3/16, into a store of its own: 'fungi merge' joins them")
+      ->type_name("K/N");
   verb.add_option("--weight", weight,
                   "How long gradients are beside the embedding, whose length is 1; default: 1, or "
                   "0.2 beside the mean of a text's tokens");
@@ -87,11 +94,19 @@ void ExtractArguments::add_to(CLI::App& verb) {
   // Together they would drop all rows beyond the limit, which nobody means.
   verb.add_flag("--prune", prune, "Drop rows whose files have gone")->excludes(limit_option);
   verb.add_flag("--overwrite", overwrite, "Throw away what the store holds");
+  verb.add_flag("--gather", gather,
+                "Under mpirun: rows travel to rank 0, for hosts without a shared file system");
+  verb.add_flag("--allow-mixed", mixed,
+                "Under mpirun: ranks may have other instruction sets; the store says so");
   verb.add_flag("--dry-run", dry_run, "Check everything, write nothing");
   verb.add_flag("-q,--quiet", quiet, "No progress, no notes");
   verb.add_flag("--json", json, "Print JSON");
   verb.footer(objective_parameters());
   verb.final_callback([this, &verb] { settle(verb); });
+}
+
+std::optional<StorePart> ExtractArguments::part_of_data() const {
+  return part.empty() ? std::nullopt : std::optional(parse_part(part));
 }
 
 void ExtractArguments::settle(const CLI::App& verb) {

@@ -9,6 +9,7 @@
 
 #include "app/progress.h"
 #include "app/words.h"
+#include "fungi/comm/comm.h"
 #include "fungi/evaluate/layers.h"
 
 namespace fungi::app {
@@ -78,19 +79,22 @@ CombinationOptions FeatureOptions::combinations(const std::string& label,
     std::function<void(size_t, size_t)> progress = {};
   };
   const auto line = std::make_shared<Line>();
+  const bool speaks = !ranks || ranks->first();
   return {.features = features,
           .combine = all_combinations ? Combine::all : Combine::steps,
           .rows = {.pca = pca,
                    .memory_limit = memory.limit(),
                    .reduce = parse_reduce(reduce),
-                   .seed = seed ? *seed : RowOptions{}.seed},
+                   .seed = seed ? *seed : RowOptions{}.seed,
+                   .ranks = ranks},
           .note =
-              [line](const std::string& note) {
+              [line, speaks](const std::string& note) {
                 line->progress = {};
-                say("note: {}\n", worded(note));
+                if (speaks) say("note: {}\n", worded(note));
               },
           .progress =
-              [line, label, quiet = json](const std::string& of, size_t done, size_t total) {
+              [line, label, quiet = json || !speaks](const std::string& of, size_t done,
+                                                     size_t total) {
                 if (!line->progress || line->features != of) {
                   line->progress = {};  // the one before ends first
                   *line = {of, Progress::of_long_work(label + " " + of, quiet)};

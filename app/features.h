@@ -21,6 +21,7 @@ struct FeatureOptions {
   bool exact_gradients = false;  // compare whole gradients by their kept factors
   ThreadsOption threads;
   bool json = false;
+  Comm* ranks = nullptr;  // other processes of this evaluation; none: alone
 
   void add_to(CLI::App& verb, bool with_pca = true);
   void add_exact_gradients(CLI::App& verb);  // for verbs that need neighbours only; after add_to

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 
 namespace fungi::app {
 
@@ -65,7 +66,12 @@ Verb add_kmeans(CLI::App& parent, CLI::App*& self) {
                    ->capture_default_str();
   a->features.add_to(*self);
   self->get_option("--seeds")->excludes(seed);
-  return [a] { return run(*a); };
+  return [a] {
+    return on_equal_ranks([a](Comm* ranks) {
+      a->features.ranks = ranks;
+      return run(*a);
+    });
+  };
 }
 
 }  // namespace fungi::app

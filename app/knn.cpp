@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 
 namespace fungi::app {
 namespace {
@@ -119,7 +120,12 @@ Verb add_knn(CLI::App& parent, CLI::App*& self) {
     if (a->vote == "distance" && a->metric != "euclidean")
       throw CLI::ValidationError("--vote", "distance needs --metric euclidean, found " + a->metric);
   });
-  return [a] { return run(*a); };
+  return [a] {
+    return on_equal_ranks([a](Comm* ranks) {
+      a->features.ranks = ranks;
+      return run(*a);
+    });
+  };
 }
 
 }  // namespace fungi::app

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 
 namespace fungi::app {
 
@@ -90,7 +91,12 @@ Verb add_linear(CLI::App& parent, CLI::App*& self) {
   self->add_option("--shots", a->probe.shots, "Keep so many training rows of each class; 0 = all")
       ->capture_default_str();
   a->features.add_to(*self);
-  return [a] { return run(*a); };
+  return [a] {
+    return on_equal_ranks([a](Comm* ranks) {
+      a->features.ranks = ranks;
+      return run(*a);
+    });
+  };
 }
 
 }  // namespace fungi::app

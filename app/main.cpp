@@ -17,6 +17,8 @@
 #include <filesystem>
 
 #include "app/cli.h"
+#include "app/data_report.h"
+#include "app/ranks.h"
 #include "app/words.h"
 #include "fungi/base/error.h"
 
@@ -180,6 +182,16 @@ std::string memory_hint(const CLI::App& verb) {
       verb.get_option_no_throw("--features") ? "fewer blocks (--features), or " : "");
 }
 
+}  // namespace
+
+void tell(const Error& error) {
+  const Error own = worded(error);
+  say("fungi: {}{}{}\n", own.place().empty() ? "" : shown(own.place()) + ": ",
+      shown(own.message(), true), own.hint().empty() ? "" : "\n  hint: " + shown(own.hint(), true));
+}
+
+namespace {
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Better neighbours from a frozen transformer: embeddings joined with gradients of "
@@ -190,10 +202,10 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   for (AddVerb add :
-       {add_extract, add_project,   add_knn,    add_choose, add_linear,  add_kmeans,  add_retrieve,
-        add_cka,     add_pca,       add_index,  add_search, add_segment, add_prompts, add_report,
-        add_serve,   add_reproduce, add_export, add_pull,   add_inspect, add_models,  add_info,
-        add_bench}) {
+       {add_data,    add_extract, add_merge,    add_plan,  add_project,   add_knn,    add_choose,
+        add_linear,  add_kmeans,  add_retrieve, add_cka,   add_pca,       add_index,  add_search,
+        add_segment, add_prompts, add_report,   add_serve, add_reproduce, add_export, add_pull,
+        add_inspect, add_models,  add_info,     add_bench}) {
     CLI::App* self = nullptr;
     Verb verb = add(app, self);
     for (CLI::Option* option : self->get_options())
@@ -216,6 +228,7 @@ int run(int argc, char** argv) {
   for (auto& [self, verb] : verbs) {
     if (!self->parsed()) continue;
     try {
+      require_alone(self->get_name());
       return verb();
     } catch (const std::bad_alloc&) {
       say("fungi: out of memory\n  hint: {}\n", memory_hint(*self));
@@ -238,10 +251,7 @@ int main(int argc, char** argv) {
   try {
     status = fungi::app::run(argc, argv);
   } catch (const fungi::Error& e) {
-    const fungi::Error own = fungi::app::worded(e);
-    say("fungi: {}{}{}\n", own.place().empty() ? "" : shown(own.place()) + ": ",
-        shown(own.message(), true),
-        own.hint().empty() ? "" : "\n  hint: " + shown(own.hint(), true));
+    fungi::app::tell(e);
   } catch (const std::filesystem::filesystem_error& e) {
     say("fungi: {}: {}\n  hint: check the path and its permissions\n", shown(e.path1().string()),
         e.code().message());

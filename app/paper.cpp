@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "fungi/base/error.h"
@@ -47,7 +48,7 @@ std::vector<PaperCell> cells_of(const PaperTable& table) {
     FUNGI_ASSERT(words.size() == head.size());
     for (size_t i = first; i < head.size(); ++i)
       cells.push_back({words[0], words[1], by_data ? words[2] : head[i], by_data ? head[i] : "mean",
-                       std::stod(words[i])});
+                       words[i] == "-" ? NAN : std::stod(words[i])});
   }
   return cells;
 }
@@ -65,12 +66,14 @@ std::vector<std::string> data_sets_of(const PaperTable& table) {
       add_once(list, c.data);
     else
       for (const PaperData& d : paper_data())
-        if (!d.retrieval && !d.masks && !d.texts && !d.sound) add_once(list, d.key);
+        if (!d.retrieval && !d.masks && !d.texts && !d.sound && d.key != "imagenet100")
+          add_once(list, d.key);
   }
   return list;
 }
 
 std::vector<std::string> objectives_of(const PaperTable& table) {
+  if (!table.objectives.empty()) return table.objectives;
   std::vector<std::string> list;
   for (const char* objective : {"kl", "dino", "simclr"})
     if (table.numbers.find(std::string("+") + objective) != std::string::npos)
@@ -94,12 +97,12 @@ const std::vector<PaperData>& paper_data() {
       {.key = "eurosat", .title = "EuroSAT RGB", .train = 21600, .test = 5400},
       {.key = "cifar100",
        .title = "CIFAR-100",
-       .folders = {"cifar100binary"},
+       .folders = {"cifar100binary", "cifar100python"},
        .train = 50000,
        .test = 10000},
       {.key = "cifar10",
        .title = "CIFAR-10",
-       .folders = {"cifar10batchesbin"},
+       .folders = {"cifar10batchesbin", "cifar10batchespy"},
        .train = 50000,
        .test = 10000},
       {.key = "pets",
@@ -126,6 +129,11 @@ const std::vector<PaperData>& paper_data() {
        .train = 1020,
        .test = 6149,
        .mean_per_class = true},
+      {.key = "imagenet100",
+       .title = "ImageNet-100",
+       .folders = {"in100"},
+       .train = 130000,
+       .test = 5000},
       {.key = "roxford",
        .title = "revisited Oxford",
        .folders = {"roxford5k"},

@@ -19,14 +19,21 @@ struct PaperTable {
   // <backbone>...", whose numbers are means over all classification sets of pictures. Settings:
   // full, 5-shot; of texts full, few-shot; for retrieval medium, hard; for segmentation patches
   // remembered, or the share of the pictures.
+  // Of pictures also "no-pca", or "binary", "gaussian" and "sparse", which is the
+  // projection, without PCA, or "reduced-gaussian" and its like, a random matrix for PCA. "-": a
+  // figure, whose numbers the paper does not print.
   std::string numbers;
+  // As for --objectives; empty: those that the features name.
+  std::vector<std::string> objectives = {};
 };
+// Tables, then figures and ablations.
 const std::vector<PaperTable>& paper_tables();
+std::vector<PaperTable> paper_ablations();  // the second part of them
 
 // One number of a table.
 struct PaperCell {
   std::string setting, features, backbone, data;  // data: the key of a data set, or "mean"
-  double value = 0;                               // percent
+  double value = 0;                               // percent; NaN: not printed
 };
 std::vector<PaperCell> cells_of(const PaperTable& table);
 // Of every cell of the table, each once, in the order of their first use; "mean" stands for its
@@ -47,8 +54,8 @@ struct PaperData {
   size_t shots = 5;                       // of few-shot settings; of texts a stratified draw
   std::vector<std::string> classes = {};  // their order in the paper, where names do not tell it
   std::string note = {};                  // how the paper's samples differ from what is published
-  bool sound = false;      // clips, for the backbones that hear
-  StatedFacts facts = {};  // how the experiments looked at it, whatever the backbone
+  bool sound = false;                     // clips, for the backbones that hear
+  StatedFacts facts = {};                 // how the experiments looked at it, whatever the backbone
 };
 const std::vector<PaperData>& paper_data();
 const PaperData& paper_data(const std::string& key);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 #include "fungi/retrieve/pca_folder.h"
 
 namespace fungi::app {
@@ -75,7 +76,12 @@ Verb add_pca(CLI::App& parent, CLI::App*& self) {
       ->excludes(dim);
   a->threads.add_to(*self);
   self->add_flag("--json", a->json, "Print JSON");
-  return [a] { return run(*a); };
+  return [a] {
+    return on_equal_ranks([a](Comm* ranks) {
+      a->pca.ranks = ranks;
+      return run(*a);
+    });
+  };
 }
 
 }  // namespace fungi::app

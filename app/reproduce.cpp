@@ -6,9 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
-#include "app/reproduce_run.h"
+#include "app/progress.h"
+#include "app/reproduce_rows.h"
 #include "app/words.h"
+#include "fungi/base/atomic_file.h"
 #include "fungi/feature/extractor.h"
+#include "fungi/report/compared_page.h"
 
 namespace fungi::app {
 namespace {
@@ -18,19 +21,19 @@ struct Arguments {
   std::vector<std::string> use;  // key=file
   FindOptions find;
   RunOptions run{.work = "reproduce"};
+  std::string page;
   ThreadsOption threads;
-  bool json = false;
+  bool json = false, plan = false;
 };
 
-constexpr const char* kProtocols[] = {"knn",       "linear", "clusters",
-                                      "retrieval", "icl",    "segmentation"};
+constexpr const char* kAll = "all";
 
 int list_tables(bool json) {
   nlohmann::json list = nlohmann::json::array();
   for (const PaperTable& t : paper_tables()) {
     list.push_back({{"table", t.name},
                     {"title", t.title},
-                    {"protocol", kProtocols[size_t(t.protocol)]},
+                    {"protocol", protocol_name(t.protocol)},
                     {"backbones", backbones_of(t)},
                     {"data", data_sets_of(t)},
                     {"numbers", cells_of(t).size()}});
@@ -54,10 +57,11 @@ const PaperTable* find_table(const std::string& name) {
 }
 
 std::string require_table(const std::string& name) {
-  if (find_table(name)) return "";
+  if (find_table(name) || name == kAll) return "";
   std::vector<std::string> names;
   for (const PaperTable& t : paper_tables()) names.push_back(t.name);
-  return fmt::format("there is no table '{}': choose one of {}", name, fmt::join(names, ", "));
+  return fmt::format("there is no table '{}': choose all, or one of {}", name,
+                     fmt::join(names, ", "));
 }
 
 // Where the paper's experiments and the model as it was published part; asked of the model that was
@@ -86,8 +90,19 @@ std::string other_size(const Architecture& a, const PaperBackbone& facts) {
                      facts.title, facts.width, facts.patch);
 }
 
-using Results =
-    std::map<std::pair<std::string, std::string>, RunResult>;  // by backbone and data set
+Backbone open_backbone(const PaperTable& table, const PaperBackbone& facts,
+                       const std::filesystem::path& path, const PaperData& data,
+                       const RunOptions& run, Pool& pool) {
+  BackboneOptions o;
+  o.precision = run.precision;
+  o.stated_facts = facts.facts;
+  o.stated_facts.insert(data.facts.begin(), data.facts.end());
+  if (run.preset == Preset::paper)
+    o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
+  ExtractorOptions looks;
+  looks.objectives = objectives_of(table), looks.preset = run.preset;
+  return Backbone::open(path, backbone_for(looks, std::move(o)), pool);
+}
 
 // Everything that is there; what goes wrong with one backbone or data set costs no other.
 Results compute(const PaperTable& table, const Arguments& a, Findings& findings) {
@@ -110,17 +125,9 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
         }
         const StatedFacts& own = paper_data(data).facts;
         if (!backbone || !own.empty()) {
-          BackboneOptions o;
-          o.precision = a.run.precision;
-          o.stated_facts = facts.facts;
-          o.stated_facts.insert(own.begin(), own.end());
-          if (a.run.preset == Preset::paper)
-            o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
-          ExtractorOptions looks;
-          looks.objectives = objectives_of(table), looks.preset = a.run.preset;
-          backbone.emplace(Backbone::open(path, backbone_for(looks, std::move(o)), pool));
+          backbone.emplace(open_backbone(table, facts, path, paper_data(data), a.run, pool));
           if (const std::string note = other_size(backbone->architecture(), facts); !note.empty())
-            note_once(path.string() + note);
+            note_once(fmt::format("{} is not the paper's model: it{}", path.string(), note));
           for (const std::string& note : backbone->notes())
             note_once(fmt::format("{}: {}", key, worded(note)));
           for (const char* note : differences(*backbone))
@@ -158,95 +165,55 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
   return results;
 }
 
-struct Row {
-  std::string backbone, data, setting, features;
-  std::optional<double> paper, ours;
-  std::optional<double> difference() const {
-    return paper && ours ? std::optional(*ours - *paper) : std::nullopt;
-  }
-};
-
-std::optional<double> find_result(const Results& results, const PaperCell& c,
-                                  const std::string& data) {
-  const auto run = results.find({c.backbone, data});
-  if (run == results.end()) return {};
-  const auto value = run->second.percent.find({c.setting, c.features});
-  return value == run->second.percent.end() ? std::nullopt : std::optional(value->second);
-}
-
-// The paper's numbers in their order. Under a mean stand our numbers of the data sets it is made
-// of; a mean of some of them is not compared.
-std::vector<Row> rows_of(const PaperTable& table, const Results& results) {
-  const std::vector<std::string> all = data_sets_of(table);
-  std::vector<Row> rows;
-  for (const PaperCell& c : cells_of(table)) {
-    if (c.data != "mean") {
-      rows.push_back(
-          {c.backbone, c.data, c.setting, c.features, c.value, find_result(results, c, c.data)});
-      continue;
-    }
-    double sum = 0;
-    size_t count = 0;
-    std::vector<Row> parts;
-    for (const std::string& data : all)
-      if (const auto ours = find_result(results, c, data)) {
-        sum += *ours, ++count;
-        parts.push_back({c.backbone, data, c.setting, c.features, {}, ours});
+// What it would take, before anything is started.
+void plan(const PaperTable& table, const Arguments& a, const Findings& findings,
+          nlohmann::json& out) {
+  Pool pool(a.threads.count());
+  for (const auto& [key, path] : findings.checkpoints) {
+    double seconds_per_view = 0;
+    for (const auto& [data, found] : findings.data) try {
+        if (table.protocol == Protocol::segmentation) continue;  // its views are patches
+        const PaperBackbone& facts = paper_backbone(key);
+        const Backbone backbone = open_backbone(table, facts, path, paper_data(data), a.run, pool);
+        const PlannedRun planned = plan_pair(table, facts, backbone, paper_data(data), found, a.run,
+                                             seconds_per_view, pool);
+        out.push_back({{"table", table.name},
+                       {"backbone", key},
+                       {"data", data},
+                       {"samples", planned.samples},
+                       {"forward_passes", planned.samples * planned.views},
+                       {"hours", planned.seconds / 3600}});
+        if (!a.json)
+          fmt::print("{}: {} on {}: {} samples, {} forward passes{}\n", table.name, key, data,
+                     planned.samples, planned.samples * planned.views,
+                     planned.seconds > 0 ? ", about " + human_seconds(planned.seconds) : "");
+      } catch (const Error& e) {
+        if (!a.json) fmt::print("{}: {} on {}: {}\n", table.name, key, data, worded(e).what());
       }
-    rows.push_back({c.backbone, "mean", c.setting, c.features, c.value,
-                    count == all.size() ? std::optional(sum / double(count)) : std::nullopt});
-    const bool printed_by_set = table.numbers.starts_with("setting features backbone");
-    if (!printed_by_set) rows.insert(rows.end(), parts.begin(), parts.end());
   }
-  return rows;
-}
-
-nlohmann::json number(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json();
-}
-
-void print_json(const PaperTable& table, const std::vector<Row>& rows, const Findings& findings) {
-  nlohmann::json out{{"table", table.name},
-                     {"title", table.title},
-                     {"protocol", kProtocols[size_t(table.protocol)]},
-                     {"rows", nlohmann::json::array()},
-                     {"missing", nlohmann::json::array()},
-                     {"notes", findings.notes}};
-  for (const Row& r : rows)
-    out["rows"].push_back({{"backbone", r.backbone},
-                           {"data", r.data},
-                           {"setting", r.setting},
-                           {"features", r.features},
-                           {"paper", number(r.paper)},
-                           {"ours", number(r.ours)},
-                           {"difference", number(r.difference())}});
   for (const Absent& m : findings.absent)
-    out["missing"].push_back(
-        {{"kind", m.kind}, {"key", m.key}, {"title", m.title}, {"reason", m.reason}});
-  app::print_json(out);
+    if (!a.json) fmt::print("{}: missing {} {}: {}\n", table.name, m.kind, m.key, m.reason);
 }
 
-void print_text(const PaperTable& table, const std::vector<Row>& rows, const Findings& findings) {
-  const auto text = [](const std::optional<double>& value, const char* format) {
-    return value ? fmt::format(fmt::runtime(format), *value) : std::string("-");
-  };
-  std::vector<std::vector<std::string>> lines;
-  for (const Row& r : rows)
-    lines.push_back({r.backbone, r.data, r.setting, r.features, text(r.paper, "{:.1f}"),
-                     text(r.ours, "{:.2f}"), text(r.difference(), "{:+.2f}")});
-  fmt::print("{} (percent)\n", table.title);
-  print_table({"backbone", "data", "setting", "features", "paper", "ours", "difference"}, lines);
-  if (!findings.absent.empty()) fmt::print("\nmissing:\n");
-  for (const Absent& m : findings.absent)
-    fmt::print("  {} {}{}: {}\n", m.kind, m.key,
-               m.title.empty() ? "" : fmt::format(" ({})", m.title), m.reason);
-  if (!findings.notes.empty()) fmt::print("\nnotes:\n");
-  for (const std::string& note : findings.notes) fmt::print("  {}\n", note);
+// What a page says first: nobody shall take its numbers for the paper's protocol where they are
+// not.
+std::vector<std::string> warnings(const Arguments& a, const std::vector<ComparedTable>& tables) {
+  std::vector<std::string> out;
+  if (a.run.limit)
+    out.push_back(
+        fmt::format("A rehearsal: {} samples of each split at most (--limit). These are "
+                    "not the paper's data.",
+                    a.run.limit));
+  for (const ComparedTable& table : tables)
+    for (const std::string& note : table.notes)
+      if (note.find("is not the paper's model") != std::string::npos &&
+          std::find(out.begin(), out.end(), note) == out.end())
+        out.push_back(note);
+  return out;
 }
 
 int run(Arguments& a) {
   if (a.table.empty()) return list_tables(a.json);
-  const PaperTable& table = *find_table(a.table);
   a.run.preset = parse_preset(a.preset);
   if (a.precision != "auto") a.run.precision = parse_precision(a.precision);
   a.run.quiet = a.json;
@@ -254,21 +221,44 @@ int run(Arguments& a) {
     const size_t equals = use.find('=');
     a.find.use[use.substr(0, equals)] = use.substr(equals + 1);
   }
-  Findings findings = find_for(table, a.find);
-  if (table.protocol == Protocol::icl)
-    findings.notes.push_back(
-        "a language model gives the answers: with --data and --models, 'missing' says how to ask "
-        "one with 'fungi prompts', for each number");
-  const Results results = compute(table, a, findings);
-  const std::vector<Row> rows = rows_of(table, results);
-  if (a.json)
-    print_json(table, rows, findings);
-  else
-    print_text(table, rows, findings);
-  const bool went_wrong = std::any_of(findings.absent.begin(), findings.absent.end(),
-                                      [](const Absent& m) { return m.kind == "result"; }) ||
-                          std::any_of(results.begin(), results.end(),
-                                      [](const auto& r) { return r.second.failed > 0; });
+  const bool all = a.table == kAll;
+  if (all && a.page.empty() && !a.plan && !a.find.data.empty())
+    a.page = (std::filesystem::path(a.run.work) / "reproduce.html").string();
+  nlohmann::json printed = nlohmann::json::array();
+  std::vector<ComparedTable> page;
+  bool went_wrong = false;
+  for (const PaperTable& table : paper_tables()) {
+    if (!all && table.name != a.table) continue;
+    Findings findings = find_for(table, a.find);
+    if (a.plan) {
+      plan(table, a, findings, printed);
+      continue;
+    }
+    if (a.run.limit)
+      findings.notes.push_back(fmt::format(
+          "a rehearsal: {} samples of each split at most; not the paper's data", a.run.limit));
+    if (table.protocol == Protocol::icl)
+      findings.notes.push_back(
+          "a language model gives the answers: with --data and --models, 'missing' says how to ask "
+          "one with 'fungi prompts', for each number");
+    const Results results = compute(table, a, findings);
+    const std::vector<Row> rows = rows_of(table, results);
+    printed.push_back(to_json(table, rows, findings));
+    if (!a.json) print_text(table, rows, findings);
+    page.push_back(to_page(table, rows, findings));
+    went_wrong = went_wrong ||
+                 std::any_of(findings.absent.begin(), findings.absent.end(),
+                             [](const Absent& m) { return m.kind == "result"; }) ||
+                 std::any_of(results.begin(), results.end(),
+                             [](const auto& r) { return r.second.failed > 0; });
+    if (!a.page.empty()) {  // after each table: what is interrupted is shown
+      std::filesystem::create_directories(std::filesystem::absolute(a.page).parent_path());
+      write_file_atomically(a.page,
+                            compared_page("The paper beside ours", warnings(a, page), page));
+    }
+  }
+  if (a.json) app::print_json(all || a.plan ? printed : printed.at(0));
+  if (!a.page.empty() && !a.json) fmt::print("page: {}\n", shown(a.page));
   return went_wrong ? kPartial : kOk;
 }
 
@@ -279,13 +269,20 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
       "reproduce",
       "The paper's tables beside our numbers, for the data and checkpoints that are there");
   auto a = std::make_shared<Arguments>();
-  auto* table =
-      self->add_option("table", a->table, "Name of a table; without it the tables are listed")
-          ->check(CLI::Validator(require_table, ""));
+  auto* table = self->add_option("table", a->table,
+                                 "Name of a table, or all; without it the tables are listed")
+                    ->check(CLI::Validator(require_table, ""));
   self->add_option("--data", a->find.data,
                    "Folder with one folder per data set, each with train and test");
   self->add_option("--models", a->find.models,
                    "Folder with checkpoints, as published; searched with its sub-folders");
+  self->add_option("--limit", a->run.limit,
+                   "A rehearsal: so many samples of each split, evenly spread; 0 = all")
+      ->capture_default_str();
+  self->add_flag("--plan", a->plan,
+                 "Only say what it would take: samples, forward passes, hours on this machine");
+  self->add_option("--page", a->page,
+                   "HTML page of paper and ours; of all: reproduce.html in the folder of --work");
   self->add_option("--use", a->use, "BACKBONE=FILE: take this checkpoint for it, whatever its name")
       ->check(assignment("BACKBONE=FILE"));
   self->add_option("--work", a->run.work,
@@ -295,14 +292,16 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
       ->capture_default_str()
       ->check(CLI::IsMember({"native", "paper", "lib"}));
   self->add_option("--precision", a->precision,
-                   "f32, bf16, or auto: bf16 where the processor multiplies it faster")
+                   "f32, bf16, int8 (bytes in most products: about twice bf16's speed, rougher), "
+                   "or auto: bf16 "
+                   "where the processor multiplies it faster")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}));
+      ->check(CLI::IsMember({"auto", "f32", "bf16", "int8"}));
   self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")
       ->capture_default_str();
   a->threads.add_to(*self);
-  for (const char* option :
-       {"--data", "--models", "--use", "--work", "--preset", "--precision", "--seed"})
+  for (const char* option : {"--data", "--models", "--use", "--work", "--preset", "--precision",
+                             "--seed", "--limit", "--plan", "--page"})
     self->get_option(option)->needs(table);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };

@@ -13,6 +13,8 @@
 #include "fungi/base/error.h"
 #include "fungi/base/text.h"
 #include "fungi/checkpoint/checkpoint.h"
+#include "fungi/input/dataset.h"
+#include "fungi/input/published.h"
 
 namespace fungi::app {
 namespace {
@@ -58,10 +60,36 @@ fs::path names_of_labels(const fs::path& folder) {
                                                                           : fs::path();
 }
 
+SampleKind samples_of(const PaperData& data) {
+  return data.texts ? SampleKind::text : data.sound ? SampleKind::sound : SampleKind::image;
+}
+
+// The set as it is published, with its official splits.
+std::optional<FoundData> look_into_published(const fs::path& folder, const PaperData& data) {
+  const auto found = find_published(folder, samples_of(data));
+  if (!found || found->set->key != data.key) return {};
+  FoundData out{{found->root, "train"}, {found->root, "test"}, {}, {}, {}};
+  if (found->set->split("val") != found->set->split("test") && found->set->split("val") &&
+      !data.texts)
+    out.validation = {found->root, "val"};
+  return out;
+}
+
+// CIFAR, in whichever version and folder its archive is.
+bool holds_cifar(const fs::path& folder) {
+  try {
+    return open_dataset(folder)->kind() == DatasetKind::cifar;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Either what was found or the reason why not.
 std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperData& data,
                                             std::string& reason) {
   FoundData found;
+  if (!data.retrieval && !data.masks)
+    if (const auto published = look_into_published(folder, data)) return *published;
   if (data.retrieval) {
     found.train.path = found.test.path = first_folder(folder, {"jpg", "images"});
     for (const fs::path& file : entries(folder))
@@ -89,18 +117,18 @@ std::optional<FoundData> look_into_readable(const fs::path& folder, const PaperD
                          found.train.path.empty() ? "train" : "test");
     return {};
   }
-  if (fs::exists(folder / "train.bin") || fs::exists(folder / "data_batch_1.bin"))
-    return FoundData{{folder, "train"}, {folder, "test"}, {}, {}};
+  if (data.key.starts_with("cifar") && holds_cifar(folder))
+    return FoundData{{folder, "train"}, {folder, "test"}, {}, {}, {}};
   // Clips as their authors pack them, with lists that say which are for testing.
   if (data.sound && fs::exists(folder / "meta/esc50.csv"))
-    return FoundData{{folder, "", "!1"}, {folder, "", "1"}, {}, {}};
+    return FoundData{{folder, "", "!1"}, {folder, "", "1"}, {}, {}, {}};
   if (data.sound && fs::exists(folder / "testing_list.txt"))
-    return FoundData{{folder, "train"}, {folder, "test"}, {}, {}};
+    return FoundData{{folder, "train"}, {folder, "test"}, {}, {}, {}};
   found.train.path = first_folder(folder, {"train"});
   found.test.path = first_folder(folder, {"test"});
-  found.validation = first_folder(folder, {"val", "validation"});
-  if (data.key == "imagenet" && found.test.path.empty())
-    found.test.path = found.validation, found.validation.clear();  // its test labels are not public
+  found.validation.path = first_folder(folder, {"val", "validation"});
+  if (data.key.starts_with("imagenet") && found.test.path.empty())  // test labels are not public
+    found.test.path = found.validation.path, found.validation.path.clear();
   if (!found.train.path.empty() && !found.test.path.empty()) return found;
   reason = fmt::format("{} has no folder {}", folder.string(),
                        found.train.path.empty() ? "train" : "test");
@@ -129,10 +157,15 @@ void find_data(const PaperData& data, const std::string& root, Findings& finding
   else
     for (const fs::path& folder : entries(root)) {
       const std::string name = plain_name(folder);
-      if (!fs::is_directory(folder) ||
-          (name != data.key &&
-           std::find(data.folders.begin(), data.folders.end(), name) == data.folders.end()))
+      if (!fs::is_directory(folder)) continue;
+      if (name != data.key && std::find(data.folders.begin(), data.folders.end(), name) ==
+                                  data.folders.end()) {  // of another name, but what it is
+        if (const auto published = look_into_published(folder, data)) {
+          findings.data[data.key] = *published;
+          return;
+        }
         continue;
+      }
       if (const auto found = look_into(folder, data, reason)) {
         findings.data[data.key] = *found;
         return;

@@ -18,9 +18,9 @@ struct FoundSplit {
 };
 
 struct FoundData {
-  FoundSplit train, test;  // of one path where a folder holds both (CIFAR), and for retrieval
-  std::filesystem::path validation;   // the official one; may be empty
-  std::filesystem::path truth;        // of retrieval
+  FoundSplit train, test;       // of one path where a folder holds both (CIFAR), and for retrieval
+  FoundSplit validation;        // the official one; its path may be empty
+  std::filesystem::path truth;  // of retrieval
   std::filesystem::path label_names;  // of texts whose labels are numbers; may be empty
 };
 

@@ -9,7 +9,9 @@
 #include <optional>
 #include <set>
 
+#include "app/bench.h"
 #include "app/progress.h"
+#include "app/reproduce_slice.h"
 #include "app/words.h"
 #include "fungi/evaluate/protocol.h"
 #include "fungi/feature/extractor.h"
@@ -50,11 +52,26 @@ struct Job {
   const RunOptions& options;
   Pool& pool;
   std::vector<std::string> notes = {};
+  ProjectionKind projection = ProjectionKind::sign;
+  std::set<std::string> settings = {};  // those to compute; empty: all
 
   // Of the stores: "train", "test", ...
   fs::path folder() const {
-    return fs::path(options.work) / facts.key / data.key /
-           fmt::format("{}", fmt::join(objectives_of(table), "-"));
+    fs::path in = options.work;
+    if (options.limit) in /= fmt::format("limit-{}", options.limit);
+    const std::string what = table.objectives.empty()
+                                 ? fmt::format("{}", fmt::join(objectives_of(table), "-"))
+                                 : table.name;
+    return in / facts.key / data.key /
+           (projection == ProjectionKind::sign ? what
+                                               : fmt::format("{}-{}", what, to_string(projection)));
+  }
+
+  std::unique_ptr<Dataset> open(const FoundSplit& from, DatasetOptions wanted) const {
+    wanted.split = from.split, wanted.fold = from.fold, wanted.class_names = data.classes;
+    auto all = open_dataset(from.path, wanted);
+    if (options.limit == 0 || options.limit >= all->size()) return all;
+    return slice(std::move(all), from.path, options.limit);
   }
 
   const char* samples() const { return data.texts ? "texts" : data.sound ? "sounds" : "pictures"; }
@@ -75,10 +92,9 @@ struct Job {
     o.objectives = objectives_of(table);
     o.preset = options.preset;
     o.seed = options.seed;
+    o.projection = projection;
     Extractor extractor(backbone, std::move(o), pool);
-    DatasetOptions wanted = extractor.data();
-    wanted.split = from.split, wanted.fold = from.fold, wanted.class_names = data.classes;
-    const auto dataset = open_dataset(from.path, wanted);
+    const auto dataset = open(from, extractor.data());
     StoreWriter writer(folder, extractor.spec(),
                        {.shard_size = extractor.shard_size(), .like = like});
     const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
@@ -113,7 +129,8 @@ struct Job {
                 compute) const {
     std::set<std::pair<std::string, std::string>> asked;
     for (const PaperCell& c : cells_of(table))
-      if (c.backbone == facts.key && (c.data == data.key || c.data == "mean"))
+      if (c.backbone == facts.key && (c.data == data.key || c.data == "mean") &&
+          (settings.empty() || settings.contains(c.setting)))
         asked.emplace(c.setting, c.features);
     for (const auto& [setting, features] : asked) {
       try {
@@ -124,12 +141,30 @@ struct Job {
     }
   }
 
+  // A slice may have fewer rows than vote.
+  size_t voting(size_t rows) const {
+    return options.limit ? std::min<size_t>(kNeighbours, rows) : kNeighbours;
+  }
+
   double metric(double accuracy, double mean_per_class) const {
     return 100 * (data.mean_per_class ? mean_per_class : accuracy);
   }
 
-  CombinationOptions rows_of(const std::string& features) const {
-    return {.features = features, .rows = {.pca = facts.pca}};
+  CombinationOptions rows_of(const std::string& features, const std::string& setting = "") const {
+    const bool pca = setting != "no-pca" && !projections().contains(setting);
+    RowOptions rows{.pca = pca ? facts.pca : 0, .seed = options.seed};
+    if (constexpr std::string_view kReduced = "reduced-"; setting.starts_with(kReduced))
+      rows.reduce = parse_reduce(setting.substr(kReduced.size()));
+    return {.features = features, .rows = rows};
+  }
+
+  // Settings that are another projection, each with stores of its own.
+  static const std::map<std::string, ProjectionKind>& projections() {
+    static const std::map<std::string, ProjectionKind> kinds = {
+        {"binary", ProjectionKind::sign},
+        {"gaussian", ProjectionKind::gaussian},
+        {"sparse", ProjectionKind::sparse}};
+    return kinds;
   }
 
   RunResult classification() {
@@ -145,26 +180,26 @@ struct Job {
     }
     const Store test = extract(found.test, "test", train.folder());
     std::optional<Store> validation;
-    if (table.protocol == Protocol::linear && !found.validation.empty())
-      validation = extract({found.validation}, "validation", train.folder());
+    if (table.protocol == Protocol::linear && !found.validation.path.empty())
+      validation = extract(found.validation, "validation", train.folder());
     result.test = test.rows(), result.failed += test.manifest().failed;
     if (table.protocol == Protocol::icl) {
       replies(result, train, test);
       return result;
     }
     fill(result, [&](const std::string& setting, const std::string& features) {
-      const size_t shots = setting == "full" ? 0 : data.shots;
+      const size_t shots = setting == "5-shot" || setting == "few-shot" ? data.shots : 0;
       if (table.protocol == Protocol::linear) {
-        const LinearResult scored =
-            evaluate_linear(train, test, validation ? &*validation : nullptr,
-                            {.combinations = rows_of(features), .probe = {.shots = shots}}, pool);
+        const LinearResult scored = evaluate_linear(
+            train, test, validation ? &*validation : nullptr,
+            {.combinations = rows_of(features, setting), .probe = {.shots = shots}}, pool);
         const LinearProbeScore& score = scored.combinations[0].score;
         return metric(score.accuracy, score.mean_per_class);
       }
       const KnnResult scored =
           evaluate_knn(train, test,
-                       {.combinations = rows_of(features),
-                        .k = kNeighbours,
+                       {.combinations = rows_of(features, setting),
+                        .k = voting(train.rows()),
                         .shots = shots,
                         .sampling = data.texts ? Sampling::stratified : Sampling::first},
                        pool);
@@ -225,9 +260,43 @@ RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Ba
                    const PaperData& data, const FoundData& found, const RunOptions& options,
                    Pool& pool) {
   Job job{table, facts, backbone, data, found, options, pool};
-  RunResult result = data.retrieval ? job.retrieval() : job.classification();
-  result.notes = std::move(job.notes);
-  return result;
+  std::set<std::string> kinds;
+  for (const PaperCell& c : cells_of(table))
+    if (Job::projections().contains(c.setting)) kinds.insert(c.setting);
+  if (kinds.empty()) {
+    RunResult result = data.retrieval ? job.retrieval() : job.classification();
+    result.notes = std::move(job.notes);
+    return result;
+  }
+  RunResult all;
+  for (const std::string& kind : kinds) {
+    job.projection = Job::projections().at(kind), job.settings = {kind};
+    RunResult one = job.classification();
+    all.percent.merge(one.percent), all.reasons.merge(one.reasons);
+    all.train = one.train, all.test = one.test, all.failed += one.failed;
+  }
+  all.notes = std::move(job.notes);
+  return all;
+}
+
+PlannedRun plan_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
+                     const PaperData& data, const FoundData& found, const RunOptions& options,
+                     double& seconds_per_view, Pool& pool) {
+  const Job job{table, facts, backbone, data, found, options, pool};
+  ExtractorOptions o;
+  o.objectives = objectives_of(table);
+  o.preset = options.preset;
+  Extractor extractor(backbone, std::move(o), pool);
+  PlannedRun plan{facts.key, data.key, 0, extractor.views_per_sample()};
+  std::vector<const FoundSplit*> splits{&found.train};
+  if (!data.retrieval && table.protocol != Protocol::clusters) splits.push_back(&found.test);
+  if (table.protocol == Protocol::linear && !found.validation.path.empty())
+    splits.push_back(&found.validation);
+  for (const FoundSplit* split : splits) plan.samples += job.open(*split, extractor.data())->size();
+  if (seconds_per_view == 0 && !data.sound && !data.texts)
+    seconds_per_view = 1 / bench_backbone(backbone, false, 8, 1, pool).samples_per_second;
+  plan.seconds = double(plan.samples * plan.views) * seconds_per_view;
+  return plan;
 }
 
 }  // namespace fungi::app

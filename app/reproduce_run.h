@@ -15,6 +15,7 @@ namespace fungi::app {
 
 struct RunOptions {
   std::string work;  // folder of the stores
+  size_t limit = 0;  // a rehearsal: so many samples of each split, evenly spread; 0: all
   Preset preset = Preset::paper;
   uint64_t seed = 42;
   std::optional<Precision> precision = {};
@@ -30,6 +31,16 @@ struct RunResult {
   size_t train = 0, test = 0, failed = 0;  // samples
   std::vector<std::string> notes;          // of the extraction
 };
+
+// What it would take to compute what is there.
+struct PlannedRun {
+  std::string backbone, data;
+  size_t samples = 0, views = 0;  // of all splits; forward passes of each
+  double seconds = 0;             // on this machine, by a short measurement; 0: not measured
+};
+PlannedRun plan_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
+                     const PaperData& data, const FoundData& found, const RunOptions& options,
+                     double& seconds_per_view, Pool& pool);
 
 RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
                    const PaperData& data, const FoundData& found, const RunOptions& options,

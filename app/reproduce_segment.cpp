@@ -6,6 +6,7 @@
 
 #include "app/progress.h"
 #include "app/reproduce_run.h"
+#include "app/reproduce_slice.h"
 #include "app/words.h"
 #include "fungi/segment/protocol.h"
 
@@ -39,10 +40,17 @@ RunResult run_segmentation(const PaperTable& table, const PaperBackbone& facts,
                            const fs::path& model, const PaperData& data, const FoundData& found,
                            const RunOptions& options, Pool& pool) {
   using Role = MaskDatasetOptions::Role;
-  const auto train = open_mask_dataset(found.train.path, {.role = Role::train}),
-             test = open_mask_dataset(found.test.path, {.role = Role::test});
+  const auto open = [&](const FoundSplit& from, Role role) {
+    auto all = open_mask_dataset(from.path, {.role = role});
+    return options.limit && options.limit < all->size()
+               ? slice(std::move(all), from.path, options.limit)
+               : std::move(all);
+  };
+  const auto train = open(found.train, Role::train), test = open(found.test, Role::test);
   RunResult result{.train = train->size(), .test = test->size()};
-  const fs::path folder = fs::path(options.work) / facts.key / data.key;
+  fs::path folder = options.work;
+  if (options.limit) folder /= fmt::format("limit-{}", options.limit);
+  folder = folder / facts.key / data.key;
   const std::string what = fmt::format("{} {}", facts.key, data.key);
   Progress progress(what, options.quiet);
   const SegmentHooks hooks{

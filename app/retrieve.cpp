@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
+#include "app/ranks.h"
 
 namespace fungi::app {
 namespace {
@@ -91,7 +92,12 @@ Verb add_retrieve(CLI::App& parent, CLI::App*& self) {
       ->check(metric_name());
   a->features.add_to(*self);
   a->features.add_exact_gradients(*self);
-  return [a] { return run(*a); };
+  return [a] {
+    return on_equal_ranks([a](Comm* ranks) {
+      a->features.ranks = ranks;
+      return run(*a);
+    });
+  };
 }
 
 }  // namespace fungi::app

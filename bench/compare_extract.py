@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--data", required=True, help="folder of JPEG files")
     parser.add_argument("--model", choices=compare_model.MODELS, default="vit_base_patch16_224")
     parser.add_argument("--fungi", default=str(HERE.parent / "build" / "fungi"))
-    parser.add_argument("--precision", choices=["auto", "f32", "bf16"], default="auto")
+    parser.add_argument("--precision", choices=["auto", "f32", "bf16", "int8"], default="auto")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--views", type=int, default=128,
                         help="forward passes per measurement; more where ten seconds allow it")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ViT-B/16 and ViT-S/16 at 224: fungi beside torch f32 and bf16, Debian's torch and onnxruntime.
+"""ViT-B/16 and ViT-S/16 at 224: fungi beside torch, Debian's torch, onnxruntime and OpenVINO.
 
 Every side reads the same safetensors file of random weights. Peers stay loaded and take turns,
 round after round, so that a change of the machine's clock meets all of them; the best turn counts.
@@ -20,7 +20,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 DEBIAN = "/usr/bin/python3"
 LABELS = {"torch-float32": ("torch f32", "f32"), "torch-bfloat16": ("torch bf16", "bf16"),
           "debian-float32": ("torch (Debian) f32", "f32"),
-          "onnxruntime": ("onnxruntime f32", "f32")}
+          "onnxruntime": ("onnxruntime f32", "f32"),
+          "openvino-f32": ("OpenVINO f32", "f32"), "openvino-bf16": ("OpenVINO bf16", "bf16"),
+          "openvino-int8": ("OpenVINO NNCF int8", "int8")}
 
 
 def cpu():
@@ -98,10 +100,11 @@ class Ours:
     def __init__(self, args, weights, precision, objectives):
         what = "embedding" if objectives == "none" else f"embedding + {objectives}"
         self.label = f"fungi {precision}, {what}"
-        self.precision, self.objectives = precision, objectives
+        self.precision, self.objectives, self.cpu = precision, objectives, args.cpu
         self.command = [args.fungi, "bench", "-m", str(weights), "--json",
                         "--precision", precision, "--objectives", objectives,
-                        "--threads", str(args.threads), "--seconds", str(args.seconds), *args.extra]
+                        "--threads", str(args.threads), "--seconds", str(args.seconds),
+                        *args.extra]
         self.turns, self.error = [], None
         if not os.path.exists(args.fungi):
             self.error = f"{args.fungi} is not there: build it first, or give --fungi FILE"
@@ -115,7 +118,10 @@ class Ours:
             self.error = tail[0] if tail else f"ended with status {done.returncode}"
             return
         try:
-            self.turns.append(json.loads(done.stdout))
+            turn = json.loads(done.stdout)
+            if self.cpu:
+                turn["samples_per_second"] = turn["samples_per_processor_second"]
+            self.turns.append(turn)
         except json.JSONDecodeError:
             self.error = f"`{' '.join(self.command[:2])}` printed no JSON: {done.stdout[:60]!r}"
 
@@ -172,6 +178,8 @@ def forward(model, args, flags):
     weights = compare_model.write_weights(model, args.cache)
     options = {"model": model, "weights": str(weights), "batch": str(args.batch),
                "threads": str(args.threads), "seconds": str(args.seconds)}
+    if args.cpu:
+        options["clock"] = "process"
     sides = []
     for kind, (label, _) in LABELS.items():
         python, environment = sys.executable, {}
@@ -266,7 +274,7 @@ def main():
     parser.add_argument("--cache", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--fungi", default=str(HERE.parent / "build" / "fungi"))
     parser.add_argument("--models", default="vit_base_patch16_224,vit_small_patch16_224")
-    parser.add_argument("--precision", default="f32,bf16", help="precisions of ours")
+    parser.add_argument("--precision", default="f32,bf16,int8", help="precisions of ours")
     parser.add_argument("--objectives", default="none,kl", help="objectives of ours, one run each")
     parser.add_argument("--only", action="append", help="only peers whose name contains this word")
     parser.add_argument("--rounds", type=int, default=3)
@@ -274,16 +282,20 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=1.0, help="least time of a turn")
     parser.add_argument("--no-gemm", action="store_true")
+    parser.add_argument("--cpu", action="store_true",
+                        help="processor time, for machines that are busy; takes --threads 1")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--extra", nargs=argparse.REMAINDER, default=[],
                         help="last: further options for `fungi bench`")
     args = parser.parse_args()
+    if args.cpu:
+        args.threads = 1
     name, flags = cpu()
     say = sys.stderr if args.json else sys.stdout
     print(f"{name}, {args.threads} threads, batch {args.batch}, best of {args.rounds} rounds of at "
           f"least {args.seconds:g} s; Debian's BLAS with {blas_settings(flags)}", file=say)
     load = os.getloadavg()[0]
-    if load > 0.5:
+    if load > 0.5 and not args.cpu:
         print(f"warning: the machine is busy (load {load:.1f}); the figures will be too low and "
               f"uneven",
               file=sys.stderr)

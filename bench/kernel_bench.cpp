@@ -145,7 +145,7 @@ void register_all() {
   for (const Shape& s : shapes) {
     const std::string size =
         std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
-    for (Precision precision : {Precision::f32, Precision::bf16}) {
+    for (Precision precision : {Precision::f32, Precision::bf16, Precision::int8}) {
       const Kernel& table = kernel_for(best_isa(), precision);
       const double peak = measure_peak_gflops(table, 1, 0.1);
       auto add = [&](const char* name, Activation f) {

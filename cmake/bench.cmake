@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that measure single kernels and decoders (input_bench, kernel_bench) and what bench/compare runs beside its
-# peers (search_bench, bank_bench, token_bench, segment_bench, sound_bench). Built with everything else, so that they cannot
+# peers (search_bench, bank_bench, token_bench, segment_bench, sound_bench), and clients of `fungi serve` (serve_bench). Built with everything else, so that they cannot
 # fall behind the library.
-foreach(program search_bench bank_bench input_bench token_bench segment_bench sound_bench)
+foreach(program search_bench bank_bench input_bench token_bench segment_bench sound_bench serve_bench)
   add_executable(${program} ${PROJECT_SOURCE_DIR}/bench/${program}.cpp)
   target_link_libraries(${program} PRIVATE fungi::fungi fmt::fmt nlohmann_json::nlohmann_json)
 endforeach()

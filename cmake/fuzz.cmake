@@ -9,7 +9,8 @@ if(FUNGI_FUZZ)
   endif()
   file(GLOB FUNGI_FUZZ_ROOMS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fungi/base/*.cpp
        ${PROJECT_SOURCE_DIR}/fungi/checkpoint/*.cpp ${PROJECT_SOURCE_DIR}/fungi/input/*.cpp
-       ${PROJECT_SOURCE_DIR}/fungi/token/*.cpp ${PROJECT_SOURCE_DIR}/fungi/hub/*.cpp)
+       ${PROJECT_SOURCE_DIR}/fungi/token/*.cpp ${PROJECT_SOURCE_DIR}/fungi/hub/*.cpp
+       ${PROJECT_SOURCE_DIR}/fungi/service/parse.cpp ${PROJECT_SOURCE_DIR}/fungi/service/multipart.cpp)
   add_library(fungi-fuzz OBJECT ${FUNGI_FUZZ_ROOMS})
   target_include_directories(fungi-fuzz PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_options(fungi-fuzz PUBLIC -g -O1 -fsanitize=fuzzer-no-link,address,undefined

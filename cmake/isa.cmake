@@ -13,7 +13,10 @@ fungi_isa(kernel/generic ${flags})
 fungi_isa(kernel/avx2 ${flags} -mavx2 -mfma -mf16c)
 fungi_isa(kernel/avx512 ${flags} ${wide})
 fungi_isa(kernel/avx512bf16 ${flags} ${wide} -mavx512bf16)
-fungi_isa(kernel/amx ${flags} ${wide} -mavx512bf16 -mamx-tile -mamx-bf16)
+fungi_isa(kernel/avx512vnni ${flags} ${wide} -mavx512vnni)
+fungi_isa(kernel/avx512vnnibf16 ${flags} ${wide} -mavx512vnni -mavx512bf16)
+fungi_isa(kernel/avxvnni ${flags} -mavx2 -mfma -mf16c -mavxvnni)
+fungi_isa(kernel/amx ${flags} ${wide} -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8)
 
 # Contraction is off: their f64 sums must have the same bits in every table.
 list(APPEND flags -Wno-psabi)

@@ -12,7 +12,7 @@ namespace fungi::python {
 namespace {
 
 // Functions of the module; every other word is the name of an argument.
-const std::set<std::string_view> kFunctions{"extract", "index",   "inspect", "models",
+const std::set<std::string_view> kFunctions{"extract", "index",   "inspect", "merge",  "models",
                                             "pca",     "project", "pull",    "segment"};
 
 // As code has it; what stands for a value (N, STORE, ...) as it is.

@@ -13,10 +13,8 @@ CombinationOptions combinations_of(const Combined& c, Watch& watch,
                    .reduce = parse_reduce(c.reduce),
                    .seed = c.seed.value_or(RowOptions{}.seed)},
           .note = [&notes](const std::string& note) { notes.push_back(note); },
-          .progress =
-              [&watch](const std::string&, size_t done, size_t total) {
-                watch.report_or_end("evaluate", done, total);
-              }};
+          .progress = [&watch](const std::string&, size_t done,
+                               size_t total) { watch.report_or_end("evaluate", done, total); }};
 }
 
 namespace {
@@ -141,6 +139,42 @@ nb::dict weighted(const WeightedFeatures& f) {
   return d;
 }
 
+nb::dict stable(const StableFeatures& f) {
+  nb::dict d;
+  d["features"] = f.features;
+  d["agreed"] = f.agreed;
+  d["disputed"] = f.disputed;
+  d["gain"] = f.gain;
+  d["gain_error"] = f.gain_error;
+  return d;
+}
+
+nb::dict choose_stable_of(const Store& train, const Store& draw, const std::string& features,
+                          std::vector<double> weights, size_t k, size_t most_rows, uint64_t seed,
+                          unsigned threads, nb::object progress) {
+  Watch watch(std::move(progress));
+  ChooseOptions options{.features = features,
+                        .k = k,
+                        .most_rows = most_rows,
+                        .seed = seed,
+                        .progress = watch.ending_reporter("choose")};
+  if (!weights.empty()) options.weights = std::move(weights);
+  StableChoice choice;
+  watch.run([&] {
+    Pool pool(threads_or_default(threads));
+    choice = choose_stable_features(train, draw, options, pool);
+  });
+  nb::list best;
+  for (const StableFeatures& f : choice.best_of_blocks) best.append(stable(f));
+  nb::dict d;
+  d["rows"] = choice.rows;
+  d["k"] = choice.k;
+  d["chosen"] = stable(choice.chosen);
+  d["best_of_blocks"] = best;
+  d["notes"] = worded_list(choice.notes);
+  return d;
+}
+
 nb::dict choose_of(const Store& train, const std::string& features, std::vector<double> weights,
                    size_t k, size_t folds, size_t most_rows, uint64_t seed, unsigned threads,
                    nb::object progress) {
@@ -201,6 +235,9 @@ void add_evaluations(nb::module_& m) {
         nb::arg("progress").none());
   m.def("choose", choose_of, nb::arg("train"), nb::arg("features"), nb::arg("weights"),
         nb::arg("k"), nb::arg("folds"), nb::arg("most_rows"), nb::arg("seed"), nb::arg("threads"),
+        nb::arg("progress").none());
+  m.def("choose_stable", choose_stable_of, nb::arg("train"), nb::arg("draw"), nb::arg("features"),
+        nb::arg("weights"), nb::arg("k"), nb::arg("most_rows"), nb::arg("seed"), nb::arg("threads"),
         nb::arg("progress").none());
 }
 

@@ -18,7 +18,9 @@ struct Plan {  // what `extract` was told beside what decides about features
   Samples* held = nullptr;  // instead of data
   DatasetOptions how;
   std::string statistics;
+  std::string classes;  // a file that names those that are wanted; empty: all
   size_t limit = 0, shard = 0;
+  std::optional<StorePart> part;
   bool strict = false, retry = false, prune = false, overwrite = false, dry_run = false;
   unsigned threads = 0;
 };
@@ -70,7 +72,7 @@ void compute(Extractor& extractor, StoreWriter& writer, const Dataset& data,
 }
 
 void require_some_rows(const StoreTotals& totals, const Outcome& out, const fs::path& store) {
-  if (!totals.complete || totals.rows > 0) return;
+  if (!totals.complete || totals.rows > 0 || totals.samples == 0) return;
   const FailedSample first =
       out.failures.empty() ? Store::open(store).failed().at(0) : out.failures[0];
   fail(fmt::format("none of the {} samples could be used; the first: {}", totals.samples,
@@ -126,6 +128,8 @@ Outcome extract(const Plan& plan, const Model& model, ExtractionSettings setting
     DatasetOptions how = plan.how;
     how.samples = looks.samples, how.seconds = looks.seconds, how.window = window;
     opened = open_dataset(plan.data, how);
+    if (!plan.classes.empty())
+      opened = choose_classes(std::move(opened), plan.data, read_class_list(plan.classes));
   }
   const Dataset& data = plan.held ? *plan.held : *opened;
   StoreSpec spec = extractor.spec();
@@ -136,7 +140,9 @@ Outcome extract(const Plan& plan, const Model& model, ExtractionSettings setting
                        .retry_failed = plan.retry || plan.strict,
                        .dry_run = plan.dry_run};
   options.like = plan.like;
-  const std::vector<StoreSample> samples = store_samples(data, plan.limit);
+  options.part = plan.part;
+  const std::vector<StoreSample> samples =
+      store_samples(data, plan.limit, plan.part, options.shard_size);
   if (samples.size() < data.size())
     options.prune_hint = fmt::format(
         "limit leaves the first {} of {} samples: leave it out, or raise it; for fewer rows write "
@@ -223,6 +229,7 @@ nb::dict extract_of(nb::handle data, const fs::path& output, nb::handle model,
             .like = nb::cast<fs::path>(how["like"]),
             .how = dataset_options(how),
             .statistics = nb::cast<std::string>(how["statistics"]),
+            .classes = nb::cast<std::string>(how["classes"]),
             .limit = nb::cast<size_t>(how["limit"]),
             .shard = nb::cast<size_t>(how["shard"]),
             .strict = flag("strict"),
@@ -231,6 +238,8 @@ nb::dict extract_of(nb::handle data, const fs::path& output, nb::handle model,
             .overwrite = flag("overwrite"),
             .dry_run = flag("dry_run"),
             .threads = threads};
+  if (const auto part = nb::cast<std::string>(how["part"]); !part.empty())
+    plan.part = parse_part(part);
   if (nb::isinstance<Samples>(data))
     plan.held = nb::cast<Samples*>(data);
   else
@@ -254,9 +263,32 @@ std::unique_ptr<Dataset> open_data(const fs::path& path, const nb::dict& how) {
   return open_dataset(path, options);
 }
 
+nb::dict merge_of(const std::vector<fs::path>& parts, const fs::path& output, bool allow_mixed,
+                  bool overwrite, bool dry_run, nb::object progress) {
+  Watch watch(std::move(progress));
+  StoreTotals totals;
+  watch.run([&] {
+    MergeOptions options{
+        .allow_mixed = allow_mixed, .overwrite = overwrite, .dry_run = dry_run};
+    options.require_same = require_same_features;
+    options.progress = watch.reporter("merge");
+    options.stop = watch.stop();
+    totals = merge_parts(parts, output, options);
+  });
+  nb::dict d;
+  d["store"] = to_str(output.string());
+  d["parts"] = parts.size();
+  d["rows"] = totals.rows;
+  d["failed"] = totals.failed;
+  d["complete"] = totals.complete;
+  return d;
+}
+
 }  // namespace
 
 void add_extractions(nb::module_& m) {
+  m.def("merge", merge_of, nb::arg("parts"), nb::arg("output"), nb::arg("allow_mixed"),
+        nb::arg("overwrite"), nb::arg("dry_run"), nb::arg("progress").none());
   m.def("extract", extract_of, nb::arg("data"), nb::arg("output"), nb::arg("model").none(),
         nb::arg("stated"), nb::arg("how"), nb::arg("threads"), nb::arg("progress").none());
   m.def("open_dataset", open_data, nb::arg("path"), nb::arg("how"));

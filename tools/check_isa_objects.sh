@@ -17,7 +17,7 @@ for object in "$@"; do
     status=1
   fi
   public=$(nm --defined-only --extern-only --demangle "$object" | sed 's/^[0-9a-f]* [A-Z] //')
-  if [ -z "$public" ] || echo "$public" | grep -vE '^fungi::(kernel::[a-z0-9_]+_(f32|bf16)|(search::)?k(Scan|Eigen|Covariance)[A-Za-z0-9]+)$' >&2; then
+  if [ -z "$public" ] || echo "$public" | grep -vE '^fungi::(kernel::[a-z0-9_]+_(f32|bf16|int8)|(search::)?k(Scan|Eigen|Covariance)[A-Za-z0-9]+)$' >&2; then
     echo "$object: exports something other than its tables" >&2
     status=1
   fi

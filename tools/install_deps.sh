@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need; does nothing when all are there.
 # With the word "browser": also Chromium (350 MB), and Node where there is none, for the tests that open the report and the page; with
-# "wheel": the archives that a wheel takes from.
+# "wheel": the archives that a wheel takes from. With "ranks": also Open MPI, for work on several
+# machines, and what makes networks for its tests.
 set -euo pipefail
 
 packages=(
@@ -10,7 +11,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libfmt-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavif-dev libheif-dev zlib1g-dev libzip-dev libarchive-dev
   libutf8proc-dev libsentencepiece-dev libcurl4-openssl-dev libcpp-httplib-dev libsndfile1-dev libsoxr-dev libkissfft-dev
-  libopenblas-dev liblapacke-dev libhdf5-dev
+  libopenblas-dev liblapacke-dev libhdf5-dev libmatio-dev
   libgtest-dev libbenchmark-dev hdf5-tools
 )
 if [ "${1:-}" = browser ]; then
@@ -18,6 +19,7 @@ if [ "${1:-}" = browser ]; then
   command -v npm >/dev/null || packages+=(nodejs npm)
 fi
 [ "${1:-}" = wheel ] && packages+=(liblapack-dev libblas-dev)
+[ "${1:-}" = ranks ] && packages+=(mpi-default-dev mpi-default-bin iproute2)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -23,8 +23,7 @@ ACTIVATIONS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu
                "ReLU": "relu"}
 
 
-ANCHORS = ({"blocks.0.attn.qkv.weight", "patch_embed.proj.weight", "blocks.0.attn.proj.weight",
-            "pos_embed"},
+ANCHORS = ({"blocks.0.attn.qkv.weight", "patch_embed.proj.weight", "blocks.0.attn.proj.weight"},
            {"blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight", "blocks.0.mlp.fc1_x.weight",
             "pos_embed"})
 
@@ -39,40 +38,75 @@ def build(name):
     return None
 
 
-def norms(model):
-    return [m for m in model.modules() if "norm" in type(m).__name__.lower()]
+def none(module):
+    return module is None or isinstance(module, torch.nn.Identity)
 
 
-def only(kind, modules):
-    return all(type(m) is kind or isinstance(m, torch.nn.Identity) for m in modules)
+def only(kinds, modules):
+    return all(type(m) in kinds or none(m) for m in modules)
+
+
+def usual_attention(attention):
+    """Keys, queries and values in one matrix, no gate, norm or grouping of heads."""
+    gate, groups = getattr(attention, "gate", None), getattr(attention, "num_kv_groups", 1)
+    return (type(attention) in (layers.Attention, layers.AttentionRope, eva.EvaAttention)
+            and attention.qkv is not None and gate is None and groups == 1
+            and all(none(n) for n in (attention.q_norm, attention.k_norm, attention.norm)))
+
+
+def usual_mlp(mlp):
+    return none(mlp.norm) and (type(mlp) in (layers.Mlp, layers.SwiGLU)
+                               or (type(mlp) is layers.GluMlp and not mlp.gate_last))
+
+
+def usual_pool(pool):
+    """Attention of one learned query, or none."""
+    return none(pool) or (
+        type(pool) is layers.AttentionPoolLatent and pool.latent_len == 1 and pool.mlp is not None
+        and pool.pos_embed is None and type(pool.q) is torch.nn.Linear and pool.pool == "token"
+        and none(pool.q_norm) and none(pool.k_norm) and not none(pool.norm)
+        and type(pool.proj) is torch.nn.Linear)
 
 
 def plain_vit(model):
     """Whether it is computed as fungi computes a ViT with timm's names."""
-    blocks = list(model.blocks)
     return (type(model) in (vision_transformer.VisionTransformer, deit.VisionTransformerDistilled)
-            and only(vision_transformer.Block, blocks)
-            and all(type(b.attn) is layers.Attention for b in blocks)
-            and all(isinstance(n, torch.nn.Identity) for b in blocks
-                    for n in (b.attn.q_norm, b.attn.k_norm, b.attn.norm, b.mlp.norm))
-            and type(model.patch_embed) is layers.PatchEmbed
-            and isinstance(model.patch_embed.norm, torch.nn.Identity)
-            and all(type(b.mlp) is layers.Mlp or
-                    (type(b.mlp) is layers.GluMlp and not b.mlp.gate_last) for b in blocks)
-            and model.attn_pool is None and not model.pool_include_prefix
-            and model.pos_embed is not None)
+            and only([vision_transformer.Block], model.blocks)
+            and all(usual_attention(b.attn) and usual_mlp(b.mlp) for b in model.blocks)
+            and type(model.patch_embed) is layers.PatchEmbed and usual_pool(model.attn_pool)
+            and not model.pool_include_prefix and model.pos_embed is not None)
+
+
+def with_angles(model):
+    """The same of timm's Eva: DINOv3, Perception Encoder, RoPE-ViT, EVA."""
+    return (type(model) is eva.Eva and only([eva.EvaBlock], model.blocks)
+            and all(usual_attention(b.attn) and usual_mlp(b.mlp)
+                    and none(b.gamma_1) == none(b.gamma_2) for b in model.blocks)
+            and type(model.patch_embed) is layers.PatchEmbed and usual_pool(model.attn_pool))
 
 
 def eva_02(model):
-    """The same of EVA-02 and its CLIP towers."""
-    return (type(model) is eva.Eva and only(eva.EvaBlock, model.blocks)
+    """The same of EVA-02 and its CLIP towers, whose queries, keys and values are apart."""
+    return (type(model) is eva.Eva and only([eva.EvaBlock], model.blocks)
             and all(type(b.attn) is eva.EvaAttention and b.attn.qkv is None
-                    and isinstance(b.attn.q_norm, torch.nn.Identity)
-                    and isinstance(b.gamma_1, type(None))
+                    and none(b.attn.q_norm) and b.attn.gate is None and none(b.gamma_1)
                     and type(b.mlp) is layers.SwiGLU for b in model.blocks)
-            and type(model.rope) is layers.RotaryEmbeddingCat
-            and model.rope.temperature == 10000 and list(model.rope.ref_feat_shape or []) == [16, 16]
+            and rotary(model) == (10000, 16, 0, False, False)
             and model.attn_pool is None and model.pos_embed is not None and model.reg_token is None)
+
+
+def rotary(model):
+    """(theta, reference grid, first position, columns first, centred); None: in another way."""
+    rope = getattr(model, "rope", None)
+    if rope is None:
+        return (0, 0, 0, False, False)
+    centred = type(rope) is layers.RotaryEmbeddingDinoV3
+    grid = set(getattr(rope, "ref_feat_shape", None) or [0])
+    if (not (centred or type(rope) is layers.RotaryEmbeddingCat) or len(grid) != 1
+            or rope.rotate_half != centred or getattr(rope, "in_pixels", False)
+            or (centred and (rope.normalize_coords != "separate" or rope.min_period or rope.grid_offset))):
+        return None
+    return (rope.temperature, grid.pop(), rope.grid_offset, rope.grid_indexing == "xy", centred)
 
 
 def looks_alike(model):
@@ -82,18 +116,21 @@ def looks_alike(model):
 
 
 def facts(model):
-    """(width, heads, activation, pooling, epsilon), or None for another kind of network."""
-    kinds = norms(model)
-    if not only(layers.LayerNorm, kinds) and not only(torch.nn.LayerNorm, kinds):
+    """What the table says of it, or None for another kind of network."""
+    kinds = [m for m in model.modules() if "norm" in type(m).__name__.lower()]
+    if not any(only([kind], kinds) for kind in (layers.LayerNorm, torch.nn.LayerNorm, layers.RmsNorm)):
         return None
-    epsilons = {m.eps for m in kinds if not isinstance(m, torch.nn.Identity)}
-    if not (plain_vit(model) or eva_02(model)) or len(epsilons) != 1:
+    epsilons = {m.eps for m in kinds if not none(m)}
+    if not (plain_vit(model) or with_angles(model) or eva_02(model)) or len(epsilons) != 1:
         return None
     activations = {ACTIVATIONS.get(type(b.mlp.act).__name__) for b in model.blocks}
-    if len(activations) != 1 or None in activations or model.global_pool not in ("token", "avg"):
+    pooling = {"token": "first", "avg": "mean_patches", "map": "attention"}.get(model.global_pool)
+    heads, angles, pool = {b.attn.num_heads for b in model.blocks}, rotary(model), model.attn_pool
+    if len(activations) != 1 or None in activations or not pooling or not angles:
         return None
-    heads = {b.attn.num_heads for b in model.blocks}
-    return (model.embed_dim, heads.pop(), activations.pop(), model.global_pool, epsilons.pop())
+    size = 0 if model.pos_embed is not None else model.pretrained_cfg["input_size"][1]
+    return (model.embed_dim, heads.pop(), activations.pop(), pooling, epsilons.pop(),
+            none(model.norm) and none(model.fc_norm), 0 if none(pool) else pool.num_heads, size, angles)
 
 
 def main():
@@ -123,8 +160,11 @@ namespace fungi {{
 std::span<const TimmArchitecture> timm_architectures() {{
   using enum kernel::Activation;
   static constexpr TimmArchitecture all[] = {{""")
-    for (width, heads, activation, pool, epsilon), list_of_names in sorted(known.items()):
-        print(f"      {{{width}, {heads}, {activation}, {str(pool == 'avg').lower()}, {epsilon:g}f,\n"
+    for fact, list_of_names in sorted(known.items()):
+        width, heads, activation, pooling, epsilon, bare, pool, size, angles = fact
+        word = {False: "false", True: "true"}
+        print(f"      {{{width}, {heads}, {activation}, Pooling::{pooling}, {epsilon:g}f, {word[bare]}, {pool}, {size},\n"
+              f"       {{{angles[0]:g}, {angles[1]}, {angles[2]:g}, {word[angles[3]]}, {word[angles[4]]}}},\n"
               f"       {words(list_of_names, 7)}}},")
     print(f"""  }};
   return all;

@@ -32,7 +32,7 @@ TYPES = ("vit deit vit_mae vit_msn dinov2 dinov2_with_registers dinov3_vit beit 
          "chinese_clip chinese_clip_vision_model metaclip_2 metaclip_2_vision_model siglip "
          "siglip_vision_model siglip2_vision_model altclip altclip_vision_model clipseg xclip owlvit "
          "groupvit git git_vision_model blip blip_vision_model blip_2_vision_model "
-         "aimv2_vision_model mlcd_vision_model idefics2_vision idefics3_vision "
+         "aimv2 aimv2_vision_model mlcd_vision_model idefics2_vision idefics3_vision "
          "kosmos_2_vision_model internvl_vision tipsv2_vision_model rf_detr_dinov2 videomae vivit "
          "timesformer vilt sam_vision_model llama4_vision_model phi4_multimodal_vision "
          "bridgetower_vision_model seggpt videoprism_vision_model").split()
@@ -164,7 +164,7 @@ def sweep_timm(fungi, work, name):
     timm.models.save_for_hf(model, work / "model", model_args=args or None, safe_serialization=True)
 
     def truth():
-        projected = "clip" in name and model.num_classes != 1000
+        projected = ("clip" in name or "_pe_core" in name) and model.num_classes not in (0, 1000)
         with torch.no_grad():
             whole = model.double()
             features = whole.forward_features(pixels(pictures))
@@ -195,7 +195,8 @@ def embeddings(model, pictures):
             out = whole(pixel_values=x)
             found["class token"] = out.last_hidden_state[:, 0]
             found["class and distillation token"] = out.last_hidden_state[:, :2].mean(1)
-            if any("post_layernorm" in name for name, _ in whole.named_parameters()):  # CLIP's
+            if any("post_layernorm" in name or name.startswith("head.")  # CLIP's, AIMv2's
+                   for name, _ in whole.named_parameters()):
                 found["class token"] = out.get("pooler_output", found["class token"])
     return {name: value.numpy() for name, value in found.items()}
 

@@ -266,6 +266,12 @@ export async function searchView(place, values) {
         signal,
       ),
     ]);
+    if (found.version !== store.version) {
+      // The store has changed under the running server.
+      const fresh = (await api.stores(signal)).find((one) => one.name === store.name);
+      if (fresh) Object.assign(store, fresh);
+      view.classes = null;
+    }
     remember(question, facts, store.name);
     return [trailOf(store), comparison(store, question, facts, found, to, values)];
   });

@@ -47,7 +47,10 @@ double Architecture::forward_flops(size_t t) const {
       convolutions ? 3 * (2 * double(patch_h) + d) : double(channels * patch_h * patch_w);
   const double embed = input == InputKind::token_ids ? 2 * d * double(word_width * t)
                                                      : 2 * d * per_patch * double(patches());
-  return double(depth) * double(t) * per_token + embed +
+  const double pool = pooling == Pooling::attention
+                          ? 4 * d * d * double(t + 1) + 4 * d * (double(t) + double(pool_hidden))
+                          : 0;
+  return double(depth) * double(t) * per_token + embed + pool +
          (head ? 2 * d * double(embedding_width) : 0);
 }
 
@@ -79,6 +82,8 @@ const char* to_string(Pooling pooling) {
       return "max_all";
     case Pooling::mean_sound:
       return "mean_sound";
+    case Pooling::attention:
+      return "attention";
   }
   return "";
 }
@@ -132,8 +137,9 @@ kernel::Activation parse_activation(std::string_view name) {
 
 Pooling parse_pooling(std::string_view name) {
   using enum Pooling;
-  return parse(name, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound},
-               "pooling");
+  return parse(
+      name, {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound, attention},
+      "pooling");
 }
 
 Architecture named_architecture(std::string_view name) {
@@ -174,6 +180,20 @@ Architecture named_architecture(std::string_view name) {
   return a;
 }
 
+namespace {
+
+std::string describe_rotary(const Architecture& a) {
+  const char* order = a.rotary_columns_first ? "columns first" : "rows first";
+  if (a.rotary_centred) return fmt::format("from -1 to 1, {}, theta {:g}", order, a.rotary_theta);
+  if (!a.rotary_offset && !a.rotary_columns_first && a.rotary_theta == 10000 && a.rotary_grid)
+    return fmt::format("reference grid {}", a.rotary_grid);
+  return fmt::format("{}, from {:g}, {}, theta {:g}",
+                     a.rotary_grid ? fmt::format("reference grid {}", a.rotary_grid) : "own grid",
+                     a.rotary_offset, order, a.rotary_theta);
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, std::string>> describe(const Architecture& a) {
   std::vector<std::pair<std::string, std::string>> lines;
   auto add = [&](const char* name, auto value) {
@@ -207,7 +227,9 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
     add("prefix_tokens", a.prefix_tokens);
     if (a.registers) add("registers", a.registers);
     add("tokens", a.tokens());
-    if (a.grid_h() != a.stored_grid_h || a.grid_w() != a.stored_grid_w)
+    if (!a.position_table)
+      add("positions", "no table");
+    else if (a.grid_h() != a.stored_grid_h || a.grid_w() != a.stored_grid_w)
       add("positions", fmt::format("{}x{} resized to {}x{} by {}", a.stored_grid_h, a.stored_grid_w,
                                    a.grid_h(), a.grid_w(), to_string(a.position_resize)));
   }
@@ -215,6 +237,7 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
                           a.post_norm ? "after" : "before", a.norm_epsilon));
   if (!a.norm_bias && !a.rms_norm) add("norm_bias", "no");
   if (!a.first_norm) add("first_norm", "no");
+  if (a.patch_norm) add("patch_norm", "yes");
   if (a.norm_pre) add("embedding_norm", "yes");
   if (a.shared_blocks) add("shared_blocks", fmt::format("{} for all {}", a.shared_blocks, a.depth));
   if (a.layer_scale) add("layer_scale", "yes");
@@ -226,13 +249,19 @@ std::vector<std::pair<std::string, std::string>> describe(const Architecture& a)
     add("rotary",
         fmt::format("theta {:g}, in local blocks {:g}", a.rotary_theta, a.local_rotary_theta));
   else if (a.rotary)
-    add("rotary", fmt::format("reference grid {}", a.rotary_grid));
+    add("rotary", describe_rotary(a));
   if (a.local_distance)
     add("local_attention", fmt::format("{} tokens to each side, but every {}th block sees all",
                                        a.local_distance, a.global_every));
   add("pooling",
       fmt::format("{}{}{}", to_string(a.pooling), a.norm_after_pooling ? ", then norm" : "",
                   a.unit_embedding ? ", then length 1" : ""));
+  if (a.pooling == Pooling::attention)
+    add("attention_pooling",
+        fmt::format("{} heads, of {}{}", a.pool_heads, a.pool_prefix ? "all tokens" : "the patches",
+                    a.pool_hidden ? fmt::format(", then an MLP of {} ({})", a.pool_hidden,
+                                                to_string(a.pool_activation))
+                                  : ""));
   if (a.head) add("head", fmt::format("{} -> {}", a.width, a.embedding_width));
   add("parameters", a.parameters());
   if (a.input == InputKind::filter_bank) {

@@ -24,8 +24,18 @@ enum class InputKind { image, filter_bank, token_ids };
 // Which final tokens make the embedding. Pooled tokens always stand first, so "first" is row 0 of a
 // sample.
 // mean_sqrt: the sum over the root of the number; max_all: the largest of each column. mean_sound:
-// of the patches, those over frames that hold sound (Inputs::frames).
-enum class Pooling { first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound };
+// of the patches, those over frames that hold sound (Inputs::frames). attention: a learned query
+// attends to them (SigLIP, AIMv2, Perception Encoder), see the pool_... facts.
+enum class Pooling {
+  first,
+  mean_prefix,
+  mean_patches,
+  mean_all,
+  mean_sqrt,
+  max_all,
+  mean_sound,
+  attention
+};
 
 // How a position table is brought to another grid (SPEC 3.2, 4): each family does it its own way.
 enum class PositionResize {
@@ -76,6 +86,7 @@ struct Architecture {
   bool position_on_prefix = true;  // the table has rows for the class (and distillation) token
   size_t registers = 0;            // those of the prefix tokens that never get a position
   bool patch_bias = true;
+  bool patch_norm = false;  // AIMv2: a norm of the patches before their positions
   bool mask_token = false;
   // Whisper: in place of patches two convolutions over three frames each, the second one of every
   // other frame, each followed by GELU; patch and stride then say how many tokens there are.
@@ -83,7 +94,7 @@ struct Architecture {
 
   // token ids
   size_t vocabulary = 0, max_positions = 0;
-  bool position_table = true;  // a learned row per position; ModernBERT has none
+  bool position_table = true;  // a learned row per position; ModernBERT and DINOv3 have none
   bool token_types = true;     // a row for the type of the tokens, which is always the first
   size_t word_width = 0;       // ALBERT's words are narrower than the model; 0: as wide
   // RoBERTa: positions count the tokens other than this, from it + 1 on; BERT: all, from 0 on
@@ -103,10 +114,16 @@ struct Architecture {
   bool gated_mlp = false;  // act(gate) ⊙ value; fc1 holds gate rows, then value rows
   kernel::Activation activation = kernel::Activation::gelu;
   bool scale_attention = true;  // by 1/sqrt(head_dim); T5 does not
-  bool rotary = false;          // EVA-02: on patch tokens, reference grid rotary_grid; of words
-                                // by their positions, of which two halves of a head are pairs
+  // Of words by their positions, of which two halves of a head are pairs. Of images on the patches:
+  // row and column as on a grid of rotary_grid (EVA-02; 0: as they are), from rotary_offset on.
+  bool rotary = false;
   size_t rotary_grid = 16;
-  float rotary_theta = 10000, local_rotary_theta = 10000;  // of words; in global and local blocks
+  float rotary_offset = 0;            // Perception Encoder: 1
+  bool rotary_columns_first = false;  // the first half of the angles is of the column, not the row
+  // DINOv3: from -1 at one edge of the picture to 1 at the other; halves of a head are pairs.
+  bool rotary_centred = false;
+  // local: of words, in local blocks
+  float rotary_theta = 10000, local_rotary_theta = 10000;
   // ModernBERT: every global_every-th block sees all tokens, in the others a token sees those that
   // are at most so far away; 0 = all blocks are global
   size_t local_distance = 0, global_every = 1;
@@ -117,6 +134,13 @@ struct Architecture {
   bool norm_after_pooling = false;       // timm's fc_norm
   bool head = false, head_bias = false;  // projection to embedding_width
   bool unit_embedding = false;           // divided by its length
+  // Pooling::attention: keys and values of every token (or of the patches), heads of its own, then
+  // a linear layer and, with a hidden width, an MLP around which the residual goes.
+  size_t pool_heads = 0, pool_hidden = 0;
+  kernel::Activation pool_activation = kernel::Activation::gelu;
+  bool pool_query = true;   // the query is learned before a linear layer; AIMv2's is by itself
+  bool pool_bias = true;    // of query, keys and values
+  bool pool_prefix = true;  // the prefix tokens are attended to as well
 
   PreprocessFacts preprocess;
   SoundFacts sound;  // of filter banks

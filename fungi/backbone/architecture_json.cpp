@@ -65,13 +65,14 @@ void each_field(Record& record, Field&& field) {
   auto& [family, dialect, input, width, depth, heads, head_dim, mlp_hidden, embedding_width,
          heads_assumed, channels, patch_h, patch_w, stride_h, stride_w, input_h, input_w,
          stored_grid_h, stored_grid_w, position_resize, prefix_tokens, position_on_prefix,
-         registers, patch_bias, mask_token, convolutions, vocabulary, max_positions, position_table,
-         token_types, word_width, padding_id, relative_buckets, relative_distance, shared_blocks,
-         rms_norm, post_norm, norm_bias, first_norm, norm_epsilon, norm_pre, layer_scale, qkv_bias,
-         linear_bias, attention_norm, mlp_norm, gated_mlp, activation, scale_attention, rotary,
-         rotary_grid, rotary_theta, local_rotary_theta, local_distance, global_every, pooling,
-         final_norm, norm_after_pooling, head, head_bias, unit_embedding, preprocess, sound] =
-      record;
+         registers, patch_bias, patch_norm, mask_token, convolutions, vocabulary, max_positions,
+         position_table, token_types, word_width, padding_id, relative_buckets, relative_distance,
+         shared_blocks, rms_norm, post_norm, norm_bias, first_norm, norm_epsilon, norm_pre,
+         layer_scale, qkv_bias, linear_bias, attention_norm, mlp_norm, gated_mlp, activation,
+         scale_attention, rotary, rotary_grid, rotary_offset, rotary_columns_first, rotary_centred,
+         rotary_theta, local_rotary_theta, local_distance, global_every, pooling, final_norm,
+         norm_after_pooling, head, head_bias, unit_embedding, pool_heads, pool_hidden,
+         pool_activation, pool_query, pool_bias, pool_prefix, preprocess, sound] = record;
   field("family", family);
   field("dialect", dialect);
   field("input", input);
@@ -96,6 +97,7 @@ void each_field(Record& record, Field&& field) {
   field("position_on_prefix", position_on_prefix);
   field("registers", registers);
   field("patch_bias", patch_bias);
+  field.rare("patch_norm", patch_norm, usual.patch_norm);
   field("mask_token", mask_token);
   field.rare("convolutions", convolutions, usual.convolutions);
   field("vocabulary", vocabulary);
@@ -123,6 +125,9 @@ void each_field(Record& record, Field&& field) {
   field("scale_attention", scale_attention);
   field("rotary", rotary);
   field("rotary_grid", rotary_grid);
+  field.rare("rotary_offset", rotary_offset, usual.rotary_offset);
+  field.rare("rotary_columns_first", rotary_columns_first, usual.rotary_columns_first);
+  field.rare("rotary_centred", rotary_centred, usual.rotary_centred);
   field.rare("rotary_theta", rotary_theta, usual.rotary_theta);
   field.rare("local_rotary_theta", local_rotary_theta, usual.local_rotary_theta);
   field.rare("local_distance", local_distance, usual.local_distance);
@@ -133,6 +138,12 @@ void each_field(Record& record, Field&& field) {
   field("head", head);
   field("head_bias", head_bias);
   field.rare("unit_embedding", unit_embedding, usual.unit_embedding);
+  field.rare("pool_heads", pool_heads, usual.pool_heads);
+  field.rare("pool_hidden", pool_hidden, usual.pool_hidden);
+  field.rare("pool_activation", pool_activation, usual.pool_activation);
+  field.rare("pool_query", pool_query, usual.pool_query);
+  field.rare("pool_bias", pool_bias, usual.pool_bias);
+  field.rare("pool_prefix", pool_prefix, usual.pool_prefix);
   field("preprocess", preprocess);
   field("sound", sound);
 }
@@ -221,8 +232,9 @@ struct Reader {
   }
   void read(const char* name, Pooling& pooling) const {
     using enum Pooling;
-    read_word(name, pooling,
-              {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound});
+    read_word(
+        name, pooling,
+        {first, mean_prefix, mean_patches, mean_all, mean_sqrt, max_all, mean_sound, attention});
   }
   void read(const char* name, PositionResize& resize) const {
     using enum PositionResize;

@@ -14,12 +14,12 @@ namespace fungi {
 namespace {
 
 // Rotates pairs of each head by the token's angles; sign -1 undoes it (the backward of a rotation).
-// Pairs are neighbours, or of words the two halves of the head. table: [tokens, 2·head_dim],
+// Pairs are neighbours, or of words and DINOv3 the two halves of the head. table: [tokens, 2·head_dim],
 // cosines then sines.
 void rotate(const Architecture& a, float* row, const float* angles, float sign) {
   const size_t d = a.head_dim, half = d / 2;
   const float *cosine = angles, *sine = angles + d;
-  const bool words = a.input == InputKind::token_ids;
+  const bool halves = a.input == InputKind::token_ids || a.rotary_centred;
   const auto pair = [&](float& x, float& y, size_t j) {
     const float first = x, second = y;
     x = first * cosine[j] - sign * second * sine[j];
@@ -27,7 +27,7 @@ void rotate(const Architecture& a, float* row, const float* angles, float sign) 
   };
   for (size_t h = 0; h < a.heads; ++h, row += d)
     for (size_t j = 0; j < half; ++j)
-      words ? pair(row[j], row[half + j], j) : pair(row[2 * j], row[2 * j + 1], 2 * j);
+      halves ? pair(row[j], row[half + j], j) : pair(row[2 * j], row[2 * j + 1], 2 * j);
 }
 
 // Applies rotary positions to the element rows of queries or keys; `tokens` rows per sample
@@ -187,7 +187,7 @@ void project_into(BlockContext& c, const Linear& linear, size_t rows, const Elem
   kernel::Epilogue e;
   e.bias = linear.bias_data();
   e.element_out = out.row(0), e.element_stride = out.stride();
-  run_gemm(c, rows, in.at(0, 0), in.stride(), linear.forward, e);
+  run_linear(c, linear, rows, in.at(0, 0), in.stride(), e);
 }
 
 }  // namespace

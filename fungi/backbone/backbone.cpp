@@ -23,6 +23,7 @@ Workspace::~Workspace() = default;
 const Architecture& Backbone::architecture() const { return weights_->arch; }
 const BackboneOptions& Backbone::options() const { return weights_->options; }
 const kernel::Kernel& Backbone::kernel() const { return *weights_->kernel; }
+const kernel::Kernel& Backbone::products() const { return *weights_->products; }
 std::optional<LayerId> Backbone::layer() const { return weights_->layer; }
 const std::vector<LayerId>& Backbone::layers() const { return weights_->layers; }
 const std::shared_ptr<const WordHead>& Backbone::word_head() const { return weights_->word_head; }

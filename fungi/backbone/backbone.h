@@ -123,12 +123,13 @@ class Backbone {
   // With the precision filled in, and the deviations only where they take effect.
   const BackboneOptions& options() const;
   const kernel::Kernel& kernel() const;
+  const kernel::Kernel& products() const;  // of int8 those of most layers, otherwise the same
   std::optional<LayerId> layer() const;        // the first of layers()
   const std::vector<LayerId>& layers() const;  // of which a gradient is given; none: empty
   // Null unless options.word_head, and of assembled weights.
   const std::shared_ptr<const WordHead>& word_head() const;
   const std::vector<std::string>& notes() const;  // see read_notes(); none of assembled weights
-  const std::filesystem::path& path() const;      // as given to open(); empty for weights of no file
+  const std::filesystem::path& path() const;  // as given to open(); empty for weights of no file
   // Of the checkpoint, read again by the first call; empty for assembled weights. Error when the
   // file was changed since: its sum would not be that of these weights.
   std::string sha256() const;

@@ -69,11 +69,16 @@ void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, con
                          d_x.stride());
 }
 
-void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
-              const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue) {
-  const size_t needed = c.kernel.gemm_scratch(rows, w.n, w.k);
-  if (c.scratch.kernel.bytes() < needed) c.scratch.kernel = Buffer(needed);
-  c.kernel.gemm(rows, x, stride, w, epilogue, c.scratch.kernel.data());
+void run_gemm(Scratch& scratch, const kernel::Kernel& kernel, size_t rows, const void* x,
+              size_t stride, const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue) {
+  const size_t needed = kernel.gemm_scratch(rows, w.n, w.k);
+  if (scratch.kernel.bytes() < needed) scratch.kernel = Buffer(needed);
+  kernel.gemm(rows, x, stride, w, epilogue, scratch.kernel.data());
+}
+
+void run_linear(BlockContext& c, const Linear& linear, size_t rows, const void* x, size_t stride,
+                const kernel::Epilogue& epilogue) {
+  run_gemm(c.scratch, *linear.table, rows, x, stride, linear.forward, epilogue);
 }
 
 void run_last_linear(BlockContext& c, const Linear& linear, const std::vector<float>& scale,
@@ -83,7 +88,7 @@ void run_last_linear(BlockContext& c, const Linear& linear, const std::vector<fl
   e.scale = scale.empty() ? nullptr : scale.data();
   e.residual = r.residual, e.residual_stride = r.residual_stride;
   e.out = r.out, e.out_stride = r.out_stride;
-  run_gemm(c, c.query_rows(), x.at(0, 0), x.stride(), linear.forward, e);
+  run_linear(c, linear, c.query_rows(), x.at(0, 0), x.stride(), e);
 }
 
 void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, const float* d_y,
@@ -97,7 +102,8 @@ void run_linear_backward(BlockContext& c, const Linear& linear, size_t rows, con
   kernel::Epilogue e;
   e.residual = residual, e.residual_stride = residual_stride;
   e.out = d_x, e.out_stride = d_x_stride;
-  run_gemm(c, rows, c.scratch.gradient.row(0), c.scratch.gradient.stride(), linear.backward, e);
+  run_gemm(c.scratch, c.kernel, rows, c.scratch.gradient.row(0), c.scratch.gradient.stride(),
+           linear.backward, e);
 }
 
 void emit(LayerGradient& gradient, const BlockContext& c, bool all_rows, bool bias, const float* a,

@@ -128,8 +128,10 @@ void run_norm(const BlockContext& c, const Norm& norm, size_t rows, const Floats
               Elements* elements);
 void run_norm_backward(const BlockContext& c, const Norm& norm, size_t rows, const Floats& x,
                        const Floats& d_out, bool accumulate, Floats& d_x);
-void run_gemm(BlockContext& c, size_t rows, const void* x, size_t stride,
-              const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue);
+void run_gemm(Scratch& scratch, const kernel::Kernel& kernel, size_t rows, const void* x,
+              size_t stride, const kernel::PackedMatrix& w, const kernel::Epilogue& epilogue);
+void run_linear(BlockContext& c, const Linear& linear, size_t rows, const void* x, size_t stride,
+                const kernel::Epilogue& epilogue);
 // The end of a half: its last linear layer, LayerScale and the residual.
 void run_last_linear(BlockContext& c, const Linear& linear, const std::vector<float>& scale,
                      const Elements& x, const Residual& r);

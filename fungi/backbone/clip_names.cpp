@@ -129,17 +129,8 @@ void read_huggingface_clip(const NameReader& names, Architecture& a, RecipeWrite
 
   w.embedding(patch, v + "embeddings.class_embedding", v + "embeddings.position_embedding.weight");
   w.affine("norm_pre", v + "pre_layrnorm");  // spelled so in the files
-  for (size_t i = 0; i < a.depth; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i),
-                      f = fmt::format("{}encoder.layers.{}.", v, i);
-    w.affine(b + "norm1", f + "layer_norm1");
-    w.affine(b + "norm2", f + "layer_norm2");
-    w.stacked(b + "attn.qkv",
-              {f + "self_attn.q_proj", f + "self_attn.k_proj", f + "self_attn.v_proj"}, true);
-    w.affine(b + "attn.proj", f + "self_attn.out_proj");
-    w.affine(b + "mlp.fc1", f + "mlp.fc1");
-    w.affine(b + "mlp.fc2", f + "mlp.fc2");
-  }
+  for (size_t i = 0; i < a.depth; ++i)
+    w.clip_block(fmt::format("blocks.{}.", i), fmt::format("{}encoder.layers.{}.", v, i));
   w.affine("norm", v + "post_layernorm");
   if (a.head) w.affine("head", "visual_projection");
 }

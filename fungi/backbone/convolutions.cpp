@@ -38,7 +38,7 @@ void load_convolutions(const kernel::Kernel& kernel, const Tensors& tensors, Emb
   e.conv1 = load_input_weights(kernel, taps_first(tensors.matrix("conv1.weight")),
                                tensors.vector("conv1.bias"));
   const Matrix<float> second = taps_first(tensors.matrix("conv2.weight"));
-  e.conv2 = slice_linear(kernel, second, tensors.vector("conv2.bias"), 0, second.rows(), false);
+  e.conv2 = slice_linear({kernel}, second, tensors.vector("conv2.bias"), 0, second.rows());
 }
 
 void convolve(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,

@@ -46,10 +46,15 @@ void project_patches(const Architecture& a, const kernel::Kernel& kernel, const 
     unfold(a, kernel, pixels, p / a.grid_w(), p % a.grid_w(), line, t.patches.row(p));
   kernel::Epilogue out;
   out.bias = e.patch.bias_data();
-  out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
+  if (!e.patch_norm) out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
   out.out = x, out.out_stride = x_stride;
   kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out,
               t.kernel.data());
+  if (!e.patch_norm) return;
+  kernel.norm(a.rms_norm, a.patches(), a.width, x, x_stride, e.patch_norm.weight.data(),
+              e.patch_norm.beta(), a.norm_epsilon, x, x_stride, nullptr, 0);
+  for (size_t p = 0; p < a.patches(); ++p)
+    for (size_t j = 0; j < a.width; ++j) x[p * x_stride + j] += e.positions(p, j);
 }
 
 void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
@@ -232,7 +237,7 @@ Linear load_input_weights(const kernel::Kernel& kernel, View<const float> weight
   for (size_t i = 0; i < d; ++i)
     for (size_t part = 0; part < input_parts(kernel); ++part)
       std::copy_n(weight.row(i), size, repeated.row(i) + part * size);
-  return slice_linear(kernel, repeated, bias, 0, d, false);
+  return slice_linear({kernel}, repeated, bias, 0, d);
 }
 
 Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
@@ -244,7 +249,7 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
     e.word_positions = tensors.matrix("word_positions");
     const std::vector<float> type = tensors.vector("word_type");
     for (size_t i = 0; i < e.word_positions.rows(); ++i) add(type, e.word_positions.row(i));
-    if (a.word_width) e.word_map = load_linear(kernel, tensors, "word_map", false);
+    if (a.word_width) e.word_map = load_linear({kernel}, tensors, "word_map");
     return e;
   }
   if (a.convolutions)
@@ -252,8 +257,11 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
   else
     e.patch = load_input_weights(kernel, tensors.matrix("patch_embed.weight"),
                                  tensors.vector("patch_embed.bias"));
-  e.positions = resize_positions(tensors.matrix("pos_patches"), a.stored_grid_h, a.stored_grid_w,
-                                 a.grid_h(), a.grid_w(), a.position_resize);
+  e.patch_norm = load_norm(tensors, "patch_norm");
+  e.positions = a.position_table
+                    ? resize_positions(tensors.matrix("pos_patches"), a.stored_grid_h,
+                                       a.stored_grid_w, a.grid_h(), a.grid_w(), a.position_resize)
+                    : Matrix<float>(a.patches(), a.width);
   e.prefix = Matrix<float>(a.prefix_tokens, a.width);
   float* to = e.prefix.data();
   for (const char* name : {"prefix", "registers"}) {

@@ -10,6 +10,7 @@ namespace fungi {
 struct Embedding {
   Linear patch;             // [width, channels·patch_h·patch_w], in bf16 twice side by side
   Linear conv1, conv2;      // in place of patches: [width, 3·bins] as above, [width, 3·width]
+  Norm patch_norm;          // of the patches, before positions are added
   Matrix<float> prefix;     // [prefix_tokens, width], positions added
   Matrix<float> positions;  // [patches, width], already on the grid of the input size
   std::vector<float> mask_token;

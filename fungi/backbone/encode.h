@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fungi/backbone/attention_pool.h"
 #include "fungi/backbone/backbone.h"
 #include "fungi/backbone/block.h"
 #include "fungi/backbone/embed.h"
@@ -23,7 +24,7 @@ struct Backbone::Weights {
   const uint64_t number = next_backbone_number();
   Architecture arch;
   BackboneOptions options;
-  const kernel::Kernel* kernel = nullptr;
+  const kernel::Kernel *kernel = nullptr, *products = nullptr;  // these of most layers' forward
   std::optional<LayerId> layer;  // the first of the next: a gradient goes back as far as to it
   std::vector<LayerId> layers;   // in the order of the forward pass
   std::filesystem::path path;
@@ -35,6 +36,7 @@ struct Backbone::Weights {
   std::vector<Block> packed;      // blocks that are run with the same weights are one
   std::vector<size_t> packed_of;  // of every block
   Norm final_norm;
+  AttentionPool pool;  // of Pooling::attention
   Linear head;
   std::shared_ptr<const WordHead> word_head;
   Matrix<float> rotary;          // [patches or words, 2·head_dim]: cosines, sines
@@ -51,6 +53,7 @@ struct Workspace::State {
   Floats x;  // the stream; after forward, the last block's output
   Floats normed, pooled, pooled_normed, g, g_pooled, g_tokens;
   Floats raw, g_raw;              // the embeddings before they are divided by their lengths
+  PoolState pool;
   std::vector<uint32_t> largest;  // max_all: [samples, width], the row of each largest value
   std::vector<BlockState> kept;   // of blocks layer.block .. depth − 1
   BlockState passing;             // of all others

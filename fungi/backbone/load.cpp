@@ -16,8 +16,14 @@ namespace {
 // Whose weights a block has, and of which layers the gradient needs the transpose.
 struct Packing {
   size_t stored = 0;
+  bool last = false;  // of all: in int8 what comes after its keys and values stays in bf16
   bool pruned = false, qkv = false, proj = false, fc1 = false, fc2 = false;
   bool operator==(const Packing&) const = default;
+};
+
+// The tables of int8 differ: products of the blocks, and all else.
+struct Kernels {
+  const kernel::Kernel &all, &products;
 };
 
 // A gradient passes through everything that comes after the wanted layer.
@@ -25,14 +31,34 @@ Packing packing(const Architecture& a, size_t index, const std::optional<LayerId
                 bool prune) {
   const bool here = layer && layer->block == index, below = layer && layer->block < index;
   using Part = LayerId::Part;
-  Packing p{a.stored_block(index), prune && index + 1 == a.depth, below};
+  const bool last = index + 1 == a.depth;
+  Packing p{a.stored_block(index), last, prune && last, below};
   p.proj = below || (here && layer->part == Part::qkv);
   p.fc1 = p.proj || (here && layer->part == Part::proj);
   p.fc2 = p.fc1 || (here && layer->part == Part::fc1);
   return p;
 }
 
-Block load_block(const kernel::Kernel& k, const Tensors& tensors, const Packing& needed) {
+// How large the outputs of a norm are, column by column: its unit numbers have a mean square of 1.
+std::vector<float> extents(const Norm& norm) {
+  std::vector<float> out(norm.weight.size());
+  for (size_t j = 0; j < out.size(); ++j)
+    out[j] = std::hypot(norm.weight[j], norm.bias.empty() ? 0.0f : norm.bias[j]);
+  return out;
+}
+
+// Those of the norm that a block's qkv reads; none where there is none.
+std::vector<float> qkv_inputs(const Architecture& a, const Tensors& tensors, const Block& block,
+                              size_t stored) {
+  if (!a.post_norm) return extents(block.norm1);
+  if (stored > 0) return extents(load_norm(tensors, fmt::format("blocks.{}.norm2", stored - 1)));
+  return extents(load_norm(tensors, "norm_pre"));
+}
+
+Block load_block(const Architecture& a, const Kernels& kernels, const Tensors& tensors,
+                 const Packing& needed) {
+  const kernel::Kernel &k = kernels.all, &behind = needed.last ? kernels.all : kernels.products;
+  const auto transposed = [&](bool wanted) { return wanted ? &k : nullptr; };
   const std::string p = fmt::format("blocks.{}.", needed.stored);
   Block b;
   b.pruned = needed.pruned;
@@ -42,18 +68,21 @@ Block load_block(const kernel::Kernel& k, const Tensors& tensors, const Packing&
   b.mlp_norm = load_norm(tensors, p + "mlp.norm");
   b.scale1 = tensors.vector(p + "ls1");
   b.scale2 = tensors.vector(p + "ls2");
+  const std::vector<float> attended = qkv_inputs(a, tensors, b, needed.stored),
+                           mixed = extents(a.post_norm ? b.norm1 : b.norm2);
+  const LinearTables qkv{kernels.products, transposed(needed.qkv), attended};
   if (b.pruned) {
     const Matrix<float> weight = tensors.matrix(p + "attn.qkv.weight");
     const std::vector<float> bias = tensors.vector(p + "attn.qkv.bias");
     const size_t inner = weight.rows() / 3;
-    b.q = slice_linear(k, weight, bias, 0, inner, needed.qkv);
-    b.kv = slice_linear(k, weight, bias, inner, 2 * inner, needed.qkv);
+    b.q = slice_linear({k, qkv.backward}, weight, bias, 0, inner);
+    b.kv = slice_linear(qkv, weight, bias, inner, 2 * inner);
   } else {
-    b.qkv = load_linear(k, tensors, p + "attn.qkv", needed.qkv);
+    b.qkv = load_linear(qkv, tensors, p + "attn.qkv");
   }
-  b.proj = load_linear(k, tensors, p + "attn.proj", needed.proj);
-  b.fc1 = load_linear(k, tensors, p + "mlp.fc1", needed.fc1);
-  b.fc2 = load_linear(k, tensors, p + "mlp.fc2", needed.fc2);
+  b.proj = load_linear({behind, transposed(needed.proj)}, tensors, p + "attn.proj");
+  b.fc1 = load_linear({behind, transposed(needed.fc1), mixed}, tensors, p + "mlp.fc1");
+  b.fc2 = load_linear({behind, transposed(needed.fc2)}, tensors, p + "mlp.fc2");
   return b;
 }
 
@@ -73,7 +102,10 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
   const Architecture& a = w.arch;
   const Tensors tensors(a, source);
   if (!w.options.precision) w.options.precision = kernel::fastest_precision(w.options.isa);
-  w.kernel = &kernel::kernel_for(w.options.isa, *w.options.precision);
+  const kernel::Kernel& products = kernel::kernel_for(w.options.isa, *w.options.precision);
+  const bool bytes = products.precision == Precision::int8;
+  w.products = &products;
+  w.kernel = bytes ? &kernel::kernel_for(w.options.isa, Precision::bf16) : &products;
   if (!w.options.layers.empty())
     w.layers = parse_layers(w.options.layers, a.depth);
   else if (w.options.layer != "none")
@@ -95,12 +127,14 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
   w.packed.resize(packed.size());
   pool.parallel_for(packed.size() + 1, 1, [&](size_t i, size_t, unsigned) {
     if (i == packed.size())
-      w.embedding = load_embedding(*w.kernel, tensors, a);
+      w.embedding = load_embedding(*w.products, tensors, a);
     else
-      w.packed[i] = load_block(*w.kernel, tensors, packed[i]);
+      w.packed[i] = load_block(a, {*w.kernel, *w.products}, tensors, packed[i]);
   });
   w.final_norm = load_norm(tensors, "norm");
-  if (a.head) w.head = load_linear(*w.kernel, tensors, "head", w.layer.has_value());
+  const LinearTables rest{*w.kernel, w.layer ? w.kernel : nullptr};
+  if (a.head) w.head = load_linear(rest, tensors, "head");
+  if (a.pooling == Pooling::attention) w.pool = load_attention_pool(rest, tensors, a);
   w.relative_table = tensors.matrix("relative_bias");
   if (a.rotary && a.input == InputKind::token_ids) {
     const auto table = [&](float theta) {
@@ -109,7 +143,7 @@ void load(Weights& w, const TensorSource& source, Pool& pool) {
     w.rotary = table(a.rotary_theta);
     if (a.local_distance) w.local_rotary = table(a.local_rotary_theta);
   } else if (a.rotary) {
-    w.rotary = cosines_and_sines(rotary_angles(a.grid_h(), a.grid_w(), a.head_dim, a.rotary_grid));
+    w.rotary = cosines_and_sines(rotary_angles(a));
   }
 }
 

@@ -51,7 +51,7 @@ void mlp_forward(BlockContext& c, const Residual& r) {
         e.pre_activation = c.state.u.row(0), e.pre_stride = c.state.u.stride();
       }
     }
-    run_gemm(c, rows, t.in.row(0), t.in.stride(), c.block.fc1.forward, e);
+    run_linear(c, c.block.fc1, rows, t.in.row(0), t.in.stride(), e);
     if (c.arch.gated_mlp) {
       gate(c, rows, c.state.u, t.product);
       if (c.arch.mlp_norm)

@@ -102,11 +102,37 @@ void RecipeWriter::embedding(const std::string& patch, const std::string& token,
   rows("pos_patches", positions, 1);
 }
 
+void RecipeWriter::clip_block(const std::string& b, const std::string& f) {
+  const std::string q = f + "self_attn.";
+  affine(b + "norm1", f + "layer_norm1");
+  affine(b + "norm2", f + "layer_norm2");
+  stacked(b + "attn.qkv", {q + "q_proj", q + "k_proj", q + "v_proj"}, true);
+  affine(b + "attn.proj", q + "out_proj");
+  affine(b + "mlp.fc1", f + "mlp.fc1");
+  affine(b + "mlp.fc2", f + "mlp.fc2");
+}
+
 std::span<const Dialect* const> dialects() {
-  static constexpr const Dialect* all[] = {
-      &kKwtNames,    &kTimmNames,           &kEvaNames,  &kTorchvisionNames, &kHuggingfaceClipNames,
-      &kClipNames,   &kHuggingfaceVitNames, &kBertNames, &kDistilbertNames,  &kMpnetNames,
-      &kAlbertNames, &kModernbertNames,     &kT5Names,   &kAugregNames,      &kWhisperNames};
+  static constexpr const Dialect* all[] = {&kKwtNames,
+                                           &kTimmNames,
+                                           &kEvaNames,
+                                           &kTorchvisionNames,
+                                           &kHuggingfaceClipNames,
+                                           &kClipNames,
+                                           &kHuggingfaceVitNames,
+                                           &kBertNames,
+                                           &kDistilbertNames,
+                                           &kMpnetNames,
+                                           &kAlbertNames,
+                                           &kModernbertNames,
+                                           &kT5Names,
+                                           &kAugregNames,
+                                           &kWhisperNames,
+                                           &kDinov3Names,
+                                           &kSiglipNames,
+                                           &kAimv2Names,
+                                           &kTimmRotaryNames,
+                                           &kTimmAimv2Names};
   return all;
 }
 
@@ -181,6 +207,15 @@ std::vector<FamilyFacts> families() {
        "layer scale, SwiGLU in the giant"},
       {"clip", "timm, openai, open_clip, huggingface", "CLIP image towers",
        "QuickGELU or GELU: stated where the file does not tell"},
+      {"dinov3", "timm, huggingface", "DINOv3 S to 7B",
+       "rotary positions, any size; timm's pool the mean of the patches, Hugging Face's the class "
+       "token"},
+      {"siglip", "timm, huggingface", "SigLIP and SigLIP 2 image towers",
+       "attention pools the patches; fixed resolution"},
+      {"aimv2", "timm, huggingface", "AIMv2",
+       "RMS norms, gated MLP; mean pooling, or attention where there is a head"},
+      {"perception-encoder", "timm", "Perception Encoder core, language and spatial",
+       "rotary positions beside a table; told by timm's config.json or name"},
       {"eva02-clip", "timm", "EVA-02-CLIP image towers", "rotary positions, SwiGLU, inner norms"},
       {"bert", "huggingface", "BERT, ELECTRA, Splinter",
        "token ids in; after-norm; padding is left out"},

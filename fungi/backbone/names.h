@@ -105,6 +105,8 @@ class RecipeWriter {
   void rows(const std::string& canonical, const std::string& file, size_t first);
   // Of most ViTs: patches, a class token and one table of positions, of which it has the first.
   void embedding(const std::string& patch, const std::string& token, const std::string& positions);
+  // A block as in Hugging Face's CLIP and SigLIP: layer_norm1, self_attn.q_proj, ..., mlp.fc2.
+  void clip_block(const std::string& block, const std::string& folder);
   Recipes recipes;
 
  private:
@@ -135,6 +137,8 @@ void set_heads(const NameReader& names, Architecture& a, size_t otherwise = 0);
 // token: what may be missing when there is one row too many.
 void set_grid(const NameReader& names, Architecture& a, size_t grid_positions,
               const std::string& token = "");
+// The input size of a model without a table of positions: stated, that of config.json, or as usual.
+void set_input(const NameReader& names, Architecture& a, size_t usual);
 // Whether the size of config.json, or the stated one, has so many patches.
 bool config_size_has(const NameReader& names, const Architecture& a, size_t positions);
 bool stated_size_has(const NameReader& names, const Architecture& a, size_t positions);
@@ -219,7 +223,8 @@ inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0
 
 extern const Dialect kTimmNames, kEvaNames, kTorchvisionNames, kClipNames, kHuggingfaceClipNames,
     kHuggingfaceVitNames, kBertNames, kDistilbertNames, kMpnetNames, kAlbertNames, kModernbertNames,
-    kT5Names, kAugregNames, kWhisperNames, kKwtNames;
+    kT5Names, kAugregNames, kWhisperNames, kKwtNames, kDinov3Names, kSiglipNames, kAimv2Names,
+    kTimmRotaryNames, kTimmAimv2Names;
 // All of them, in the order in which they are tried.
 std::span<const Dialect* const> dialects();
 

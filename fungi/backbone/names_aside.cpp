@@ -114,6 +114,10 @@ bool may_be_left_aside(const NameReader& names, const Reading& reading,
   const std::string_view rest =
       inside ? std::string_view(name).substr(folder.size()) : below_common_folder(name, folder);
   if (inside && reading.architecture.rotary && is_known_angle(rest)) return true;
+  // What would pool, where the user has it done in another way.
+  if (inside && rest.starts_with("attn_pool.") && names.stated("pooling") &&
+      reading.architecture.pooling != Pooling::attention)
+    return true;
   // KWT's filters: what its front end computes.
   if (inside && reading.architecture.family == "kwt" && rest.starts_with("frontend.")) return true;
   if (listed(after_the_network(), used, name, rest)) return true;
@@ -248,7 +252,7 @@ void check_nothing_left(const NameReader& names, const Reading& reading, bool fi
       fail("the network is computed with this tensor, so it cannot be left aside",
            tensor_place(names.checkpoint().path(), t.name), "correct `stated_facts[ignore]`");
     }
-    if (!used.contains(t.name) && !is_constant(t.name) && !decodes(t.name) &&
+    if (!used.contains(t.name) && t.count() > 0 && !is_constant(t.name) && !decodes(t.name) &&
         (in_block(t.name) || !may_be_left_aside(names, reading, used, t.name)))
       left.push_back(t.name);
   }

@@ -144,13 +144,18 @@ void check(const NameReader& names, const Architecture& a) {
            place, "is the file complete? Then state `stated_facts[pooling]=mean_patches`");
     check_sound(names, a);
   } else if (a.pooling == Pooling::mean_prefix || a.pooling == Pooling::mean_patches ||
-             a.pooling == Pooling::mean_sound) {
+             a.pooling == Pooling::mean_sound || a.pooling == Pooling::attention) {
     fail(fmt::format("a text has no {}", a.pooling == Pooling::mean_prefix ? "prefix" : "patches"),
          place, "state `stated_facts[pooling]=first`, mean_all, mean_sqrt or max_all");
   }
   if (!(a.norm_epsilon >= 0 && a.norm_epsilon < 1))
     fail(fmt::format("a norm's epsilon of {} is impossible", a.norm_epsilon), place,
          "state it: `stated_facts[norm_epsilon]=1e-6`");
+  if (a.pooling == Pooling::attention && (a.pool_heads == 0 || a.width % a.pool_heads))
+    fail(a.pool_heads
+             ? fmt::format("{} heads that pool do not make the width {}", a.pool_heads, a.width)
+             : "pooling is attention, for which the model has no query",
+         place, "state another one: `stated_facts[pooling]=mean_patches`");
   if (!a.relative_buckets && a.attention_width() != a.width)
     fail(fmt::format("{} heads of {} do not make the width {}", a.heads, a.head_dim, a.width),
          place, "state the right number: `stated_facts[heads]=N`");
@@ -256,6 +261,13 @@ void set_grid(const NameReader& names, Architecture& a, size_t positions,
   std::tie(a.stored_grid_h, a.stored_grid_w) = *grid;
   std::tie(a.input_h, a.input_w) =
       stated_size(names).value_or(std::pair(grid->first * a.patch_h, grid->second * a.patch_w));
+}
+
+void set_input(const NameReader& names, Architecture& a, size_t usual) {
+  std::tie(a.input_h, a.input_w) =
+      stated_size(names).value_or(config_input_size(names).value_or(std::pair(usual, usual)));
+  if (a.patch_h == 0 || a.patch_w == 0) return;  // settle_facts() refuses it
+  a.stored_grid_h = a.input_h / a.patch_h, a.stored_grid_w = a.input_w / a.patch_w;
 }
 
 void settle_facts(const NameReader& names, Architecture& a) {

@@ -23,8 +23,8 @@ std::vector<std::string> assumed_facts(const NameReader& names, const Architectu
     if (!names.stated(name)) facts.push_back(fmt::format("{}={}", name, value));
   };
   if (a.heads_assumed) add("heads", std::to_string(a.heads));
-  if (a.dialect == "timm" && names.has("blocks.0.gamma_1") && !names.stated("family") &&
-      !is_described(names, a))
+  if (a.dialect == "timm" && names.has("blocks.0.gamma_1") && !a.rotary &&
+      !names.stated("family") && !is_described(names, a))
     facts.push_back("that no positions are rotary (as in DeiT-III, not in timm's rope_ape)");
   if (a.dialect == "ast" || a.dialect == "ssast") {
     facts.push_back(

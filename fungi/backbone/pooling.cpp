@@ -64,7 +64,9 @@ void Run::finish(View<float> embeddings, View<float> tokens) {
     for (size_t i = 0; i < s.batch.rows(); ++i) std::copy_n(z->row(i), d, tokens.row(i));
   s.pooled.ensure(n, d);
   if (maximum) s.largest.resize(n * d);
-  for (size_t i = 0; i < n; ++i) {
+  const bool attended = w.arch.pooling == Pooling::attention;
+  if (attended) attention_pool_forward(c, w.pool, s.pool, *z, s.pooled);
+  for (size_t i = 0; i < n && !attended; ++i) {
     const auto [first, last] = pooled_rows(w.arch, s.batch, pruned(), i);
     if (maximum)
       pool_max(*z, first, last, d, s.pooled.row(i), s.largest.data() + i * d);
@@ -83,7 +85,7 @@ void Run::finish(View<float> embeddings, View<float> tokens) {
     kernel::Epilogue e;
     e.bias = w.head.bias_data();
     e.out = embeddings.data, e.out_stride = embeddings.stride;
-    run_gemm(c, n, s.scratch.gradient.row(0), s.scratch.gradient.stride(), w.head.forward, e);
+    run_linear(c, w.head, n, s.scratch.gradient.row(0), s.scratch.gradient.stride(), e);
   } else {
     for (size_t i = 0; i < n; ++i) std::copy_n(result->row(i), d, embeddings.row(i));
   }
@@ -125,7 +127,9 @@ void Run::start_backward(View<const float> d_embeddings, View<const float> d_tok
     else
       std::fill_n(g_tokens.row(i), d, 0.0f);
   }
-  for (size_t i = 0; i < n; ++i) {
+  const bool attended = w.arch.pooling == Pooling::attention;
+  if (attended) attention_pool_backward(c, w.pool, s.pool, *g_pooled, g_tokens);
+  for (size_t i = 0; i < n && !attended; ++i) {
     const float* g = g_pooled->row(i);
     if (w.arch.pooling == Pooling::max_all) {
       for (size_t j = 0; j < d; ++j) g_tokens.row(s.largest[i * d + j])[j] += g[j];

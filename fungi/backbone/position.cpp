@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace fungi {
 namespace {
@@ -118,19 +119,26 @@ Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t 
   return out;
 }
 
-Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_t reference_grid) {
-  const size_t bands = head_dim / 4;
-  Matrix<float> angles(grid_h * grid_w, head_dim);
-  for (size_t y = 0; y < grid_h; ++y) {
-    for (size_t x = 0; x < grid_w; ++x) {
-      const double row = double(y) / double(grid_h) * double(reference_grid);
-      const double col = double(x) / double(grid_w) * double(reference_grid);
-      for (size_t i = 0; i < bands; ++i) {
-        const double theta = std::pow(10000.0, -double(i) / double(bands));
-        float* out = angles.row(y * grid_w + x);
-        out[2 * i] = out[2 * i + 1] = float(row * theta);
-        out[2 * (bands + i)] = out[2 * (bands + i) + 1] = float(col * theta);
-      }
+Matrix<float> rotary_angles(const Architecture& a) {
+  const size_t bands = a.head_dim / 4, half = 2 * bands;
+  const auto place = [&](size_t i, size_t patches) {
+    if (a.rotary_centred)
+      return 2 * std::numbers::pi * ((double(i) + 0.5) / double(patches) * 2 - 1);
+    const double at = double(i) + double(a.rotary_offset);
+    return a.rotary_grid ? at / double(patches) * double(a.rotary_grid) : at;
+  };
+  Matrix<float> angles(a.patches(), a.head_dim);
+  for (size_t p = 0; p < a.patches(); ++p) {
+    double first = place(p / a.grid_w(), a.grid_h()), second = place(p % a.grid_w(), a.grid_w());
+    if (a.rotary_columns_first) std::swap(first, second);
+    float* out = angles.row(p);
+    for (size_t i = 0; i < half; ++i) {
+      const double frequency = std::pow(double(a.rotary_theta), -double(i % bands) / double(bands));
+      const float angle = float((i < bands ? first : second) * frequency);
+      if (a.rotary_centred)
+        out[i] = out[half + i] = angle;
+      else
+        out[2 * i] = out[2 * i + 1] = angle;
     }
   }
   return angles;

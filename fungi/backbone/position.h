@@ -17,9 +17,9 @@ Matrix<float> resize_positions(View<const float> table, size_t stored_h, size_t 
 // One axis of such a resize as a dense matrix [to, from]; exposed for its tests (SPEC 7.4).
 Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize how);
 
-// Rotary angles of EVA-02 for every patch: [grid_h·grid_w, head_dim], each angle standing twice
-// (SPEC 4.1).
-Matrix<float> rotary_angles(size_t grid_h, size_t grid_w, size_t head_dim, size_t reference_grid);
+// Rotary angles of every patch: [grid_h·grid_w, head_dim], each angle standing twice (SPEC 4.1):
+// side by side, or of centred ones in either half.
+Matrix<float> rotary_angles(const Architecture& a);
 
 // Those of words: [positions, head_dim], angle j of a half standing again in the other one.
 Matrix<float> word_angles(size_t positions, size_t head_dim, float theta);

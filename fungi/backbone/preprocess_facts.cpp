@@ -23,8 +23,9 @@ using json = nlohmann::json;
 // The image processors that resize, crop, scale and normalise and do nothing else, and whether a
 // bare number as their size is that of a square, or of the shorter side.
 const std::map<std::string, bool> kProcessors{
-    {"Beit", true}, {"Bit", false},  {"CLIP", false}, {"ChineseCLIP", false}, {"DPT", true},
-    {"DeiT", true}, {"Flava", true}, {"Pvt", true},   {"Siglip", true},       {"ViT", true}};
+    {"Beit", true},   {"Bit", false}, {"CLIP", false},    {"ChineseCLIP", false},
+    {"DPT", true},    {"DeiT", true}, {"Flava", true},    {"Pvt", true},
+    {"Siglip", true}, {"ViT", true},  {"DINOv3ViT", true}};
 
 // What some of them do besides, and the values with which they do not.
 struct Extra {
@@ -173,10 +174,11 @@ bool parse_choice(const std::string& text, const char* key, const char* yes, con
   return text == yes;
 }
 
-// DINOv2 takes any size, in Hugging Face's hands that of its processor: its published files have
-// positions for 518 and a crop of 224.
+// DINOv2 and DINOv3 take any size, in Hugging Face's hands that of its processor: its published
+// files have positions for 518 and a crop of 224.
 void follow_crop(const Processor& file, const StatedFacts& facts, size_t crop, Architecture& a) {
-  if (a.family != "dinov2" || a.dialect != "huggingface" || find(facts, "size") ||
+  const bool any = a.family == "dinov2" || a.family == "dinov3";
+  if (!any || a.dialect != "huggingface" || find(facts, "size") ||
       (a.input_h == crop && a.input_w == crop))
     return;
   const size_t side = std::lcm(a.patch_h, a.patch_w);

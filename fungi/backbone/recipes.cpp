@@ -30,7 +30,8 @@ bool fits(const Recipe& recipe, const TensorInfo& info, size_t part_rows, size_t
   if (recipe.transposed) return splits(info.shape, cols, part_rows);
   if (!recipe.slice) return splits(info.shape, part_rows, cols);
   const size_t end = recipe.first_row + part_rows, all = info.count() / cols;
-  return splits(info.shape, all, cols) && (recipe.rest ? all == end : all >= end);
+  const bool line = info.shape.size() == 1 && info.count() == all * cols;  // biases side by side
+  return (line || splits(info.shape, all, cols)) && (recipe.rest ? all == end : all >= end);
 }
 
 // What the file calls a tensor that no recipe makes: biases are left out where there is none.

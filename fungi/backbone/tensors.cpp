@@ -11,6 +11,31 @@
 namespace fungi {
 namespace {
 
+void list_norm(const Architecture& a, const std::string& name, size_t size,
+               std::vector<CanonicalTensor>& out) {
+  out.push_back({name + ".weight", 1, size});
+  if (!a.rms_norm && a.norm_bias) out.push_back({name + ".bias", 1, size});
+}
+
+void list_linear(const std::string& name, size_t rows, size_t cols, bool bias,
+                 std::vector<CanonicalTensor>& out) {
+  out.push_back({name + ".weight", rows, cols});
+  if (bias) out.push_back({name + ".bias", 1, rows});
+}
+
+void list_pool(const Architecture& a, std::vector<CanonicalTensor>& out) {
+  const size_t d = a.width;
+  out.push_back({"pool.latent", 1, d});
+  if (a.pool_query) list_linear("pool.q", d, d, a.pool_bias, out);
+  list_linear("pool.k", d, d, a.pool_bias, out);
+  list_linear("pool.v", d, d, a.pool_bias, out);
+  list_linear("pool.proj", d, d, true, out);
+  if (!a.pool_hidden) return;
+  list_norm(a, "pool.norm", d, out);
+  list_linear("pool.fc1", a.pool_hidden, d, true, out);
+  list_linear("pool.fc2", d, a.pool_hidden, true, out);
+}
+
 void list_embedding(const Architecture& a, std::vector<CanonicalTensor>& out) {
   const size_t d = a.width, plain = a.prefix_tokens - a.registers;
   if (a.input == InputKind::token_ids) {
@@ -34,9 +59,10 @@ void list_embedding(const Architecture& a, std::vector<CanonicalTensor>& out) {
     out.push_back({"patch_embed.weight", d, a.channels * a.patch_h * a.patch_w});
     if (a.patch_bias) out.push_back({"patch_embed.bias", 1, d});
   }
+  if (a.patch_norm) list_norm(a, "patch_norm", d, out);
   if (plain) out.push_back({"prefix", plain, d});
   if (plain && a.position_on_prefix) out.push_back({"pos_prefix", plain, d});
-  out.push_back({"pos_patches", a.stored_grid_h * a.stored_grid_w, d});
+  if (a.position_table) out.push_back({"pos_patches", a.stored_grid_h * a.stored_grid_w, d});
   if (a.registers) out.push_back({"registers", a.registers, d});
   if (a.mask_token) out.push_back({"mask_token", 1, d});
 }
@@ -46,13 +72,9 @@ void list_embedding(const Architecture& a, std::vector<CanonicalTensor>& out) {
 std::vector<CanonicalTensor> canonical_tensors(const Architecture& a) {
   const size_t d = a.width, inner = a.attention_width(), fc1 = a.mlp_hidden * (a.gated_mlp ? 2 : 1);
   std::vector<CanonicalTensor> out;
-  const auto norm = [&](const std::string& name, size_t size) {
-    out.push_back({name + ".weight", 1, size});
-    if (!a.rms_norm && a.norm_bias) out.push_back({name + ".bias", 1, size});
-  };
+  const auto norm = [&](const std::string& name, size_t size) { list_norm(a, name, size, out); };
   const auto linear = [&](const std::string& name, size_t rows, size_t cols, bool bias) {
-    out.push_back({name + ".weight", rows, cols});
-    if (bias) out.push_back({name + ".bias", 1, rows});
+    list_linear(name, rows, cols, bias, out);
   };
   list_embedding(a, out);
   if (a.norm_pre) norm("norm_pre", a.input == InputKind::token_ids ? a.words_width() : d);
@@ -70,6 +92,7 @@ std::vector<CanonicalTensor> canonical_tensors(const Architecture& a) {
     if (a.layer_scale) out.push_back({b + "ls2", 1, d});
   }
   if (a.final_norm) norm("norm", d);
+  if (a.pooling == Pooling::attention) list_pool(a, out);
   if (a.head) linear("head", a.embedding_width, d, a.head_bias);
   if (a.relative_buckets) out.push_back({"relative_bias", a.relative_buckets, a.heads});
   return out;

@@ -76,11 +76,12 @@ const TimmArchitecture* find_timm_architecture(const NameReader& names, const Ar
   const size_t expected =
       !known || stated ? 0 : names.config_size("/model_args/embed_dim").value_or(known->width);
   if (known && (stated ? known->width : expected) != a.width)
-    fail(fmt::format("{} is {} wide, the tensors say {}", name, stated ? known->width : expected,
-                     a.width),
-         names.checkpoint().path(),
-         "the architecture in config.json or in `stated_facts[architecture]` is another model's: "
-         "correct it");
+    fail(
+        fmt::format("{} is {} wide, the tensors say {}", name, stated ? known->width : expected,
+                    a.width),
+        names.checkpoint().path(),
+        "correct the architecture in config.json or in `stated_facts[architecture]`: it is another "
+        "model's");
   if (known) check_size(names, a, name);
   return known;
 }

@@ -9,11 +9,22 @@
 
 namespace fungi {
 
+struct TimmRotary {
+  float theta;  // 0: no rotary positions
+  size_t grid;
+  float offset;
+  bool columns_first, centred;
+};
+
 struct TimmArchitecture {
   size_t width, heads;
   kernel::Activation activation;
-  bool mean;  // of the patches is the embedding; otherwise the class token
+  Pooling pooling;
   float norm_epsilon;
+  bool bare;          // no norm comes after the blocks
+  size_t pool_heads;  // of attention that pools
+  size_t input;       // the side of its pictures, where no table of positions tells it
+  TimmRotary rotary;
   std::string_view names;  // a blank before and after each
 };
 

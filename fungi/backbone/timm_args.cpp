@@ -53,6 +53,9 @@ const std::set<std::string> kUnderstood{"act_layer",
                                         "qkv_bias",
                                         "qkv_fused",
                                         "reg_tokens",
+                                        "rope_jitter_coords",
+                                        "rope_rescale_coords",
+                                        "rope_shift_coords",
                                         "scale_attn_inner",
                                         "scale_attn_norm",
                                         "scale_mlp",
@@ -64,35 +67,47 @@ const std::set<std::string> kUnderstood{"act_layer",
                                         "use_fc_norm",
                                         "weight_init"};
 
-// What is run here whatever is said, as it stands in JSON.
-const std::map<std::string, std::set<std::string>> kFixed{
-    {"attn_only_layer_scale", {"false"}},
-    {"num_kv_heads", {"null"}},
-    {"rope_grid_indexing", {"\"ij\""}},
-    {"rope_grid_offset", {"0.0", "0"}},
-    {"rope_mrope_section", {"null"}},
-    {"rope_rotate_half", {"false"}},
-    {"rope_temperature", {"10000.0", "10000"}},
-    {"rope_type", {"\"cat\"", "\"\""}},
-    {"use_post_norm", {"false"}},
-    {"use_post_transformer_norm", {"null"}},
-    {"use_pre_transformer_norm", {"false"}}};
+// As numbers and flags stand in JSON.
+std::set<std::string> number(double value) {
+  return {fmt::format("{:g}", value), fmt::format("{:.1f}", value)};
+}
+std::set<std::string> flag(bool value) { return {value ? "true" : "false"}; }
+
+// What is run here whatever is said; of rotary positions only what the record has.
+std::map<std::string, std::set<std::string>> fixed_args(const Architecture& a) {
+  const size_t grid = a.rotary_grid;
+  std::map<std::string, std::set<std::string>> fixed{
+      {"attn_only_layer_scale", flag(false)},
+      {"num_kv_heads", {"null"}},
+      {"rope_grid_indexing", {a.rotary_columns_first ? "\"xy\"" : "\"ij\""}},
+      {"rope_grid_offset", number(a.rotary_offset)},
+      {"rope_mrope_section", {"null"}},
+      {"rope_rotate_half", flag(a.rotary_centred)},
+      {"rope_temperature", number(a.rotary_theta)},
+      {"rope_type", {a.rotary_centred ? "\"dinov3\"" : "\"cat\"", "\"\""}},
+      {"use_post_norm", flag(false)},
+      {"use_post_transformer_norm", {"null"}},
+      {"use_pre_transformer_norm", flag(a.norm_pre)},
+      {"use_rot_pos_emb", flag(a.rotary)},
+      // of a model without rotary positions it is the size of nothing
+      {"ref_feat_shape", {fmt::format("[{},{}]", grid, grid), fmt::format("{}", grid)}}};
+  if (grid == 0) fixed["ref_feat_shape"] = {"null"};
+  if (a.gated_mlp)  // whose activation is stated
+    fixed["mlp_layer"] = {"\"SwiGLUPacked\"", "\"timm.layers.SwiGLUPacked\""};
+  return fixed;
+}
 
 }  // namespace
 
 void check_timm_args(const NameReader& names, const Architecture& a) {
+  const auto all = fixed_args(a);
   for (const std::string& key : names.config_keys("/model_args")) {
     const std::string said = names.config_dump(("/model_args/" + key).c_str());
     if (kUnderstood.count(key)) continue;
-    const auto fixed = kFixed.find(key);
-    std::set<std::string> run = fixed == kFixed.end() ? std::set<std::string>{} : fixed->second;
-    if (key == "use_rot_pos_emb") run = {a.rotary ? "true" : "false"};
-    if (key == "ref_feat_shape")  // of a model without rotary positions it is the size of nothing
-      run = {fmt::format("[{},{}]", a.rotary_grid, a.rotary_grid),
-             fmt::format("{}", a.rotary_grid)};
-    if (key == "mlp_layer" && a.gated_mlp)  // whose activation is stated
-      run = {"\"SwiGLUPacked\"", "\"timm.layers.SwiGLUPacked\""};
-    if (run.empty()) run = {"null"};  // as if it were not there
+    const auto fixed = all.find(key);
+    // Of others nothing may be said: as if they were not there.
+    const std::set<std::string> run =
+        fixed == all.end() ? std::set<std::string>{"null"} : fixed->second;
     if (run.count(said)) continue;
     fail(fmt::format("config.json says model_args/{} = {}, which is not known here", printable(key),
                      said),

@@ -179,7 +179,7 @@ class NetworkWordHead final : public WordHead {
   };
 
   Linear whole(const Matrix<float>& weight, const std::vector<float>& bias) const {
-    return slice_linear(kernel_, weight, bias, 0, weight.rows(), true);
+    return slice_linear({kernel_, &kernel_}, weight, bias, 0, weight.rows());
   }
   void run_norm(Matrix<float>& rows) const {
     kernel_.norm(false, rows.rows(), rows.cols(), rows.data(), rows.stride(), norm_.weight.data(),

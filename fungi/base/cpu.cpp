@@ -144,11 +144,13 @@ Cpu detect() {
              (seven.b >> 31 & 1);
   c.avx512_bf16 = c.avx512 && (seven1.a >> 5 & 1);
   c.avx512_vnni = c.avx512 && (seven.c >> 11 & 1);
+  c.avx_vnni = c.avx2 && (seven1.a >> 4 & 1);
   const bool has_tiles = c.avx512_bf16 && (seven.d >> 24 & 1) && (seven.d >> 22 & 1);
   c.amx_bf16 = has_tiles && tiles && request_amx();
+  c.amx_int8 = c.amx_bf16 && (seven.d >> 25 & 1);
   c.amx_refused = has_tiles && !c.amx_bf16;
 #ifdef FUNGI_EMULATE_TILES
-  c.amx_bf16 = c.avx512_bf16;  // what the table needs besides tiles
+  c.amx_bf16 = c.amx_int8 = c.avx512_bf16;  // what the tables need besides tiles
 #endif
   return c;
 }

@@ -19,8 +19,8 @@ struct Cpu {
   unsigned quota = 0;           // cores' worth of time that a container may use; 0 = no limit
   size_t memory_bytes = 0;      // of the machine, or what a container may use of it
   size_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  bool avx2 = false, avx512 = false, avx512_bf16 = false, avx512_vnni = false,
-       amx_bf16 = false;     // usable, not merely advertised
+  bool avx2 = false, avx512 = false, avx512_bf16 = false, avx512_vnni = false, avx_vnni = false,
+       amx_bf16 = false, amx_int8 = false;  // usable, not merely advertised
   bool amx_refused = false;  // the processor has tiles, the system does not grant them
 };
 

@@ -52,4 +52,26 @@ struct Choice {
 // than anybody would wait for, fewer rows than folds.
 Choice choose_features(const Store& train, const ChooseOptions& options, Pool& pool);
 
+// Without labels: what a second draw agrees with. `draw` holds the same samples, extracted or
+// projected with another seed. A neighbour that both draws find and the first block does not is
+// something that the gradients know; one that a single draw finds is noise.
+struct StableFeatures {
+  std::string features;
+  std::vector<double> weights = {};
+  double agreed = 0;  // share of the neighbours that both draws find, and the first block does not
+  double disputed = 0;  // share of the neighbours that one draw finds and the other does not
+  double gain = 0, gain_error = 0;  // agreed - disputed; its standard error, over the rows
+};
+
+struct StableChoice {
+  size_t rows = 0, k = 0;
+  StableFeatures chosen;                       // the recommendation
+  std::vector<StableFeatures> best_of_blocks;  // the best weights of each set of blocks
+  std::vector<std::string> notes = {};
+};
+
+// Errors: as above, but for labels; stores that are not two draws of the same.
+StableChoice choose_stable_features(const Store& train, const Store& draw,
+                                    const ChooseOptions& options, Pool& pool);
+
 }  // namespace fungi

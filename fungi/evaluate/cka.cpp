@@ -17,8 +17,9 @@ namespace {
 
 // ‖XᵀY‖² for every two blocks, below the diagonal and on it: their part of the squared scatter.
 Matrix<double> products_of_columns(const Store& store, const std::vector<StoreBlock>& blocks,
-                                   Pool& pool) {
+                                   Pool& pool, Comm* ranks) {
   Covariance covariance(total_width(blocks));
+  if (ranks) covariance.share(*ranks);
   each_joined_part(store, blocks, [&](size_t, Matrix<float> part) { covariance.add(part, pool); });
   const Moments moments = covariance.finish(pool);
   Matrix<double> product(blocks.size(), blocks.size());
@@ -104,7 +105,7 @@ Matrix<double> products_of_rows(const Store& store, const std::vector<StoreBlock
 }  // namespace
 
 Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool,
-                          size_t part_bytes) {
+                          size_t part_bytes, Comm* ranks) {
   const std::string place = store.folder().string();
   std::vector<StoreBlock> chosen;
   for (const std::string& name : blocks)
@@ -114,7 +115,7 @@ Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& bl
     fail(fmt::format("expected at least two rows, found {}", store.rows()), place, "use more rows");
   const Matrix<double> product = store.rows() < total_width(chosen)
                                      ? products_of_rows(store, chosen, part_bytes, pool)
-                                     : products_of_columns(store, chosen, pool);
+                                     : products_of_columns(store, chosen, pool, ranks);
   Matrix<double> out(chosen.size(), chosen.size());
   for (size_t a = 0; a < chosen.size(); ++a) {
     if (!(product(a, a) > 0))

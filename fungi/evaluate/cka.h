@@ -13,6 +13,8 @@
 
 namespace fungi {
 
+class Comm;
+
 // Between blocks of a store, each row of each block of length 1. Result [blocks, blocks],
 // symmetric, ones on the diagonal. Errors: no blocks, fewer than two rows, NaN, a block without
 // variation.
@@ -21,6 +23,6 @@ namespace fungi {
 // (of all blocks), columns² numbers are kept. With fewer, products of rows are enough, of some rows
 // at a time: beside them about five times part_bytes are taken, however many columns there are.
 Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& blocks, Pool& pool,
-                          size_t part_bytes = size_t{64} << 20);
+                          size_t part_bytes = size_t{64} << 20, Comm* ranks = nullptr);
 
 }  // namespace fungi

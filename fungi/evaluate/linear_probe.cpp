@@ -79,7 +79,10 @@ LinearProbeScore linear_probe(const LabelledRows& train,
 
   const Matrix<float> fitted = gather(train.features, split.first);
   const std::vector<int64_t> fitted_labels = gather(train.labels, split.first);
-  const Pca pca = Pca::fit(fitted, options.pca, pool);
+  PcaFit fit(fitted.cols());
+  if (options.ranks) fit.share(*options.ranks);
+  fit.add(fitted, pool);
+  const Pca pca = fit.finish(options.pca, pool);
   const Matrix<float> fitted_reduced = pca.transform(fitted, pool);
   const Matrix<float> chooser = validation
                                     ? pca.transform(validation->features, pool)
@@ -99,7 +102,7 @@ LinearProbeScore linear_probe(const LabelledRows& train,
     if (options.progress) options.progress(fits, options.lambdas.size() + fitted_again);
   };
   report(0);
-  SoftmaxRegression problem(fitted_reduced, fitted_labels, pool);
+  SoftmaxRegression problem(fitted_reduced, fitted_labels, pool, options.ranks);
   SoftmaxModel model;
   double best = -1;
   for (double lambda : options.lambdas) {
@@ -117,7 +120,7 @@ LinearProbeScore linear_probe(const LabelledRows& train,
   score.fitted_rows = fitted_reduced.rows();
   if (fitted_again) {
     const Matrix<float> all = pca.transform(train.features, pool);
-    SoftmaxRegression whole(all, train.labels, pool);
+    SoftmaxRegression whole(all, train.labels, pool, options.ranks);
     score.model = whole.fit(solver(score.lambda), &score.model);
     score.fitted_rows = all.rows();
     report(options.lambdas.size() + 1);

@@ -23,6 +23,8 @@ struct LabelledRows {
 // {5e-6, 1.2875e-4, 2.525e-4, 3.7625e-4, 5e-4}
 std::vector<double> default_lambdas();
 
+class Comm;
+
 struct LinearProbeOptions {
   std::vector<double> lambdas = default_lambdas();
   size_t pca = 512;    // applied under the rule of Pca::applies; 0: never
@@ -34,6 +36,7 @@ struct LinearProbeOptions {
   // Calls progress(done, total) from the caller's thread, first with 0, then after each fit: one
   // per penalty, and the final one where there is one. What it throws ends the work.
   std::function<void(size_t, size_t)> progress = {};
+  Comm* ranks = nullptr;  // linear_probe() is collective then: all hold all rows, and share the sums
 };
 
 struct LinearProbeScore {

@@ -25,7 +25,7 @@ PairLabels pair_labels(const Store& train, const Store& test, std::span<const si
 std::optional<ColumnMap> fit_map(const Store& store, const std::vector<StoreBlock>& blocks,
                                  const RowOptions& o, Pool& pool, std::span<const size_t> rows) {
   if (o.reduce == Reduce::pca) {
-    std::optional<Pca> pca = fit_pca(store, blocks, o.pca, pool, rows);
+    std::optional<Pca> pca = fit_pca(store, blocks, o.pca, pool, rows, o.ranks);
     return pca ? std::optional<ColumnMap>(std::move(*pca)) : std::nullopt;
   }
   const size_t width = total_width(blocks);

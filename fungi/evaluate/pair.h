@@ -14,6 +14,8 @@
 
 namespace fungi {
 
+class Comm;
+
 // Error unless rows of these features ("embedding+kl") can be compared. projected: as they are
 // stored; whole gradients, which are compared by their factors, are not.
 void require_comparable(const Store& train, const Store& test, std::string_view features,
@@ -32,6 +34,7 @@ struct RowOptions {
   size_t memory_limit = default_memory_limit();  // rows beyond it go to a scratch file
   Reduce reduce = Reduce::pca;
   uint64_t seed = 42;  // of a random reduction
+  Comm* ranks = nullptr;  // whole evaluations are collective then, and work and rows are shared
 };
 
 // A PCA is fitted on these rows of the store (none given: all).

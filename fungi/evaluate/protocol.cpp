@@ -9,6 +9,7 @@
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/fewshot.h"
 #include "fungi/evaluate/metrics.h"
+#include "fungi/evaluate/shared_rows.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/retrieve/gradient_search.h"
 
@@ -95,6 +96,12 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
       one.columns = search.columns();
       one.score = classify({search.rows(), search.queries()}, labels.train, labels.test, options,
                            [&] { return search.knn(options.k, pool); });
+    } else if (o.combinations.rows.ranks) {
+      SharedKnn shared = classify_on_ranks(train, test, features, labels, options,
+                                           o.combinations.rows, pool, rows);
+      one.columns = shared.columns;
+      one.pca_applied = shared.pca_applied, one.reduced = shared.reduced;
+      one.score = std::move(shared.score);
     } else {
       const PairRows pair = load_pair(train, test, features, o.combinations.rows, pool, rows);
       one.columns = pair.train.cols();
@@ -135,6 +142,7 @@ LinearResult evaluate_linear(const Store& train, const Store& test, const Store*
     probe.pca = how.reduce == Reduce::pca ? o.combinations.rows.pca : 0;
     probe.class_names = train.classes();
     probe.progress = progress_of(features, o.combinations);
+    probe.ranks = o.combinations.rows.ranks;
     LinearCombination one{.features = features};
     one.score =
         linear_probe({pair.train, labels.train},
@@ -163,13 +171,15 @@ KMeansResult evaluate_kmeans(const Store& store, const KMeansProtocol& o, Pool& 
   for (const std::string& features : chosen_combinations(store, o.combinations)) {
     const std::vector<StoreBlock> blocks = store.select(features);
     const std::optional<ColumnMap> map = fit_map(store, blocks, how, pool);
-    const ScratchMatrix rows = load_rows(store, blocks, map, how.memory_limit, pool);
     KMeansOptions options = o.kmeans;
     options.progress = progress_of(features, o.combinations);
+    const auto clustered = [&] {
+      if (how.ranks) return cluster_on_ranks(store, blocks, map, options, how, pool);
+      const ScratchMatrix rows = load_rows(store, blocks, map, how.memory_limit, pool);
+      return evaluate_clustering(rows, store.labels(), options, pool);
+    };
     add(result.combinations,
-        {features, map && map->is_pca(), map.has_value(),
-         evaluate_clustering(rows, store.labels(), options, pool)},
-        finished);
+        {features, map && map->is_pca(), map.has_value(), clustered()}, finished);
   }
   return result;
 }
@@ -201,7 +211,9 @@ RankingResult evaluate_ranking(const Store& database, const Store& queries, cons
                                       task.rows.database, task.rows.queries);
       one.pca_applied = rows.pca_applied, one.reduced = rows.reduced;
       score_all([&](const RelevanceOf& relevance) {
-        return evaluate_retrieval(rows.train, rows.test, relevance, o.retrieval, pool);
+        RetrievalOptions how = o.retrieval;
+        how.ranks = o.combinations.rows.ranks;
+        return evaluate_retrieval(rows.train, rows.test, relevance, how, pool);
       });
     }
     add(result.combinations, std::move(one), finished);
@@ -209,9 +221,9 @@ RankingResult evaluate_ranking(const Store& database, const Store& queries, cons
   return result;
 }
 
-CkaResult evaluate_cka(const Store& store, std::string_view features, Pool& pool) {
+CkaResult evaluate_cka(const Store& store, std::string_view features, Pool& pool, Comm* ranks) {
   const std::vector<std::string> blocks = names_of(store.select(features));
-  return {blocks, linear_cka(store, blocks, pool)};
+  return {blocks, linear_cka(store, blocks, pool, size_t{64} << 20, ranks)};
 }
 
 }  // namespace fungi

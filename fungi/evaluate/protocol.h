@@ -137,6 +137,7 @@ struct CkaResult {
   std::vector<std::string> blocks;
   Matrix<double> cka;  // as linear_cka() has it
 };
-CkaResult evaluate_cka(const Store& store, std::string_view features, Pool& pool);
+CkaResult evaluate_cka(const Store& store, std::string_view features, Pool& pool,
+                       Comm* ranks = nullptr);
 
 }  // namespace fungi

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "fungi/base/error.h"
+#include "fungi/comm/bytes.h"
+#include "fungi/comm/comm.h"
 #include "fungi/evaluate/positive_ranks.h"
 
 namespace fungi {
@@ -34,6 +36,21 @@ class Scores {
 
   void add(size_t query, const std::vector<size_t>& ranks) {
     if (!ranks.empty()) score_.by_query[query].emplace(score_ranks(ranks, cuts_));
+  }
+
+  // Every rank has scored some queries: all get all.
+  void put_together(Comm& ranks) {
+    ByteWriter own;
+    for (size_t q = 0; q < score_.by_query.size(); ++q)
+      if (const auto& one = score_.by_query[q])
+        own.number(q), own.number(one->average_precision), own.numbers(one->precision);
+    const std::vector<std::string> all = ranks.all_gather(own.take());
+    for (const std::string& bytes : all)
+      for (ByteReader in(bytes); !in.done();) {
+        const size_t query = in.number<size_t>();
+        const double average = in.number<double>();
+        score_.by_query[query].emplace(QueryScore{average, in.numbers<double>()});
+      }
   }
 
   RetrievalScore mean() && {
@@ -88,8 +105,15 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
                                   const RelevanceOf& relevance, const RetrievalOptions& options,
                                   Pool& pool) {
   Scores scores(database.rows, queries.rows, options);
-  positive_ranks(database, queries, relevance, options.metric, pool,
-                 [&](size_t query, const std::vector<size_t>& ranks) { scores.add(query, ranks); });
+  const size_t rank = options.ranks ? options.ranks->rank() : 0,
+               count = options.ranks ? options.ranks->size() : 1;
+  const size_t first = queries.rows * rank / count, last = queries.rows * (rank + 1) / count;
+  positive_ranks(
+      database, queries.slice(first, last - first),
+      relevance ? [&](size_t query) { return relevance(first + query); } : RelevanceOf(),
+      options.metric, pool,
+      [&](size_t query, const std::vector<size_t>& ranks) { scores.add(first + query, ranks); });
+  if (options.ranks) scores.put_together(*options.ranks);
   return std::move(scores).mean();
 }
 

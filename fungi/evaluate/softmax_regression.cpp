@@ -8,6 +8,8 @@
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
+#include "fungi/comm/bytes.h"
+#include "fungi/comm/comm.h"
 #include "fungi/evaluate/lbfgs.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/pca/covariance.h"
@@ -35,8 +37,9 @@ kernel::PackedMatrix pack_weights(const kernel::Kernel& table, const double* w, 
 }  // namespace
 
 struct SoftmaxRegression::State {
-  State(View<const float> given, Labels labels, Pool& p)
-      : pool(p),
+  State(View<const float> given, Labels labels, Pool& p, Comm* others)
+      : ranks(others),
+        pool(p),
         table(kernel::f32_kernel()),
         wide(eigen_kernel(best_isa())),
         classes(classes_of(labels)),
@@ -60,6 +63,7 @@ struct SoftmaxRegression::State {
   void prepare_axes() {
     const size_t d = rows.cols, n = rows.rows;
     Covariance covariance(d);
+    if (ranks) covariance.share(*ranks);
     covariance.add(rows, pool);
     Moments moments = covariance.finish(pool);
     second_moment.resize(d);
@@ -95,6 +99,7 @@ struct SoftmaxRegression::State {
     std::vector<double> loss(groups, 0.0);
     std::vector<Matrix<double>> sums(groups);
     pool.parallel_for(groups, 1, [&](size_t g, size_t, unsigned) {
+      if (!is_own(g)) return;
       sums[g] = Matrix<double>(c, d);
       Buffer scratch;
       Matrix<float> scores(kBlock, c), errors(c, kBlock), part(c, d);
@@ -116,6 +121,7 @@ struct SoftmaxRegression::State {
         for (size_t i = 0; i < c * d; ++i) sums[g].data()[i] += part.data()[i];
       }
     });
+    put_together(loss, sums);
     return add_up(loss, sums, w, gradient, lambda);
   }
 
@@ -130,6 +136,7 @@ struct SoftmaxRegression::State {
     std::vector<double> loss(groups, 0.0);
     std::vector<Matrix<double>> sums(groups);
     pool.parallel_for(groups, 1, [&](size_t g, size_t, unsigned) {
+      if (!is_own(g)) return;
       sums[g] = Matrix<double>(c, d);
       Matrix<double> x(kBlock, d), scores(kBlock, c), errors(c, kBlock);
       for (size_t b = blocks * g / groups; b < blocks * (g + 1) / groups; ++b) {
@@ -150,7 +157,24 @@ struct SoftmaxRegression::State {
                               d);
       }
     });
+    put_together(loss, sums);
     return add_up(loss, sums, w, gradient, lambda);
+  }
+
+  // Groups of blocks are shared among the ranks, and summed in their order by all.
+  bool is_own(size_t group) const { return !ranks || group % ranks->size() == ranks->rank(); }
+
+  void put_together(std::vector<double>& loss, std::vector<Matrix<double>>& sums) const {
+    if (!ranks || ranks->alone()) return;
+    ByteWriter own;
+    for (size_t g = 0; g < sums.size(); ++g)
+      if (is_own(g)) own.number(loss[g]), own.matrix<double>(sums[g]);
+    const std::vector<std::string> all = ranks->all_gather(own.take());
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      ByteReader in(all[rank]);
+      for (size_t g = rank; g < sums.size(); g += all.size())
+        loss[g] = in.number<double>(), sums[g] = in.matrix<double>();
+    }
   }
 
   // The means over rows and the penalty, from the groups' sums.
@@ -180,6 +204,7 @@ struct SoftmaxRegression::State {
     return out;
   }
 
+  Comm* const ranks;
   Pool& pool;
   const kernel::Kernel& table;
   const EigenKernel& wide;
@@ -190,8 +215,9 @@ struct SoftmaxRegression::State {
   std::vector<kernel::PackedMatrix> packed_rows;
 };
 
-SoftmaxRegression::SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool)
-    : state_(std::make_unique<State>(rows, labels, pool)) {}
+SoftmaxRegression::SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool,
+                                     Comm* ranks)
+    : state_(std::make_unique<State>(rows, labels, pool, ranks)) {}
 SoftmaxRegression::~SoftmaxRegression() = default;
 
 SoftmaxModel SoftmaxRegression::fit(const SoftmaxOptions& options, const SoftmaxModel* start) {

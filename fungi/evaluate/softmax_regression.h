@@ -14,6 +14,8 @@
 
 namespace fungi {
 
+class Comm;
+
 struct SoftmaxOptions {
   double lambda = 5e-4;
   double tolerance = 1e-5;       // stop when the proven gap is at most this part of the objective
@@ -33,8 +35,10 @@ struct SoftmaxModel {
 // labels missing or of another count, no rows, NaN or infinity. One class alone is fitted by W = 0.
 class SoftmaxRegression {
  public:
-  SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool);
-  SoftmaxRegression(Matrix<float>&&, Labels, Pool&) = delete;  // a temporary would be gone
+  // ranks: all hold all rows, and share the sums over them, with the same bytes; every call is
+  // collective then.
+  SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool, Comm* ranks = nullptr);
+  SoftmaxRegression(Matrix<float>&&, Labels, Pool&, Comm* = nullptr) = delete;  // a temporary would be gone
   ~SoftmaxRegression();
 
   // `start`, if given, is a model of the same classes and width to begin from.

@@ -5,13 +5,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace fungi {
 
-std::vector<StoreSample> store_samples(const Dataset& dataset, size_t limit) {
+std::vector<StoreSample> samples_without_keys(const Dataset& dataset, size_t limit) {
   std::vector<StoreSample> samples(limit ? std::min(limit, dataset.size()) : dataset.size());
   for (size_t i = 0; i < samples.size(); ++i)
-    samples[i] = {dataset.id(i), dataset.label(i), dataset.key(i)};
+    samples[i] = {dataset.id(i), dataset.label(i), "", dataset.container(i)};
+  return samples;
+}
+
+std::vector<StoreSample> store_samples(const Dataset& dataset, size_t limit,
+                                       const std::optional<StorePart>& part, size_t shard_size) {
+  std::vector<StoreSample> samples = samples_without_keys(dataset, limit);
+  size_t first = 0, last = samples.size();
+  if (part) std::tie(first, last) = samples_of_part(samples, shard_size, *part);
+  for (size_t i = first; i < last; ++i) samples[i].key = dataset.key(i);
   return samples;
 }
 
@@ -30,6 +40,12 @@ std::span<const StoreWork> put_known(StoreWriter& writer, std::span<const StoreW
     if (run.rewrite_progress) run.rewrite_progress(done, total);
   }
   return plan.subspan(known.size());
+}
+
+Error strict_error(const StoreFailure& failure, const std::string& id) {
+  return Error(failure.reason, id,
+               (failure.hint.empty() ? "" : failure.hint + "; ") +
+                   "without `strict` the run goes on: this file is recorded in failed.jsonl");
 }
 
 StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& writer,
@@ -54,9 +70,7 @@ StoreTotals run_plan(Extractor& extractor, const Dataset& dataset, StoreWriter& 
     if (run.strict && !failures.empty()) {
       writer.finish();
       const StoreFailure& f = failures.front();
-      fail(f.reason, dataset.id(work.samples[f.position]),
-           (f.hint.empty() ? "" : f.hint + "; ") +
-               "without `strict` the run goes on: this file is recorded in failed.jsonl");
+      throw strict_error(f, dataset.id(work.samples[f.position]));
     }
   }
   return writer.finish();

@@ -13,4 +13,7 @@ namespace fungi {
 std::span<const StoreWork> put_known(StoreWriter& writer, std::span<const StoreWork> plan,
                                      const ExtractRun& run);
 
+// What ends a strict run.
+Error strict_error(const StoreFailure& failure, const std::string& id);
+
 }  // namespace fungi

@@ -172,8 +172,13 @@ FeatureSet extract_to_memory(Extractor& extractor, const Dataset& dataset,
                              std::vector<StoreFailure>* failures = nullptr,
                              const MemoryRun& run = {});
 
-// The first `limit` samples, 0: all. Only those are asked for their keys: a key of a file takes a
-// look at the disk.
-std::vector<StoreSample> store_samples(const Dataset& dataset, size_t limit = 0);
+// The first `limit` samples, 0: all.
+std::vector<StoreSample> samples_without_keys(const Dataset& dataset, size_t limit = 0);
+
+// The same with their keys. A key of a file takes a look at the disk: of a part of the data
+// set, in shards of `shard_size`, only its own samples are asked for theirs.
+std::vector<StoreSample> store_samples(const Dataset& dataset, size_t limit = 0,
+                                       const std::optional<StorePart>& part = {},
+                                       size_t shard_size = 1);
 
 }  // namespace fungi

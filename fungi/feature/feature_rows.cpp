@@ -33,10 +33,11 @@ void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
 }
 
 std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim,
-                           Pool& pool, std::span<const size_t> rows) {
+                           Pool& pool, std::span<const size_t> rows, Comm* ranks) {
   const size_t width = total_width(blocks);
   if (!Pca::applies(dim, row_count(store, rows), width)) return std::nullopt;
   PcaFit fit(width);
+  if (ranks) fit.share(*ranks);
   each_joined_part(
       store, blocks, [&](size_t, Matrix<float> part) { fit.add(part, pool); }, rows);
   return fit.finish(dim, pool);

@@ -16,6 +16,8 @@
 
 namespace fungi {
 
+class Comm;
+
 // The joined blocks in parts: visit(first, rows), in order. Of the given rows, or of all if none
 // are given.
 void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
@@ -24,7 +26,7 @@ void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
 
 // Fitted on the given rows of the store (none given: all), when Pca::applies says so.
 std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim,
-                           Pool& pool, std::span<const size_t> rows = {});
+                           Pool& pool, std::span<const size_t> rows = {}, Comm* ranks = nullptr);
 
 // The given rows of the store (none given: all), through the map if there is one.
 ScratchMatrix load_rows(const Store& store, const std::vector<StoreBlock>& blocks,

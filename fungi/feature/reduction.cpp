@@ -31,7 +31,8 @@ std::string Reduction::features() const {
   return features_of(blocks_);
 }
 
-Reduction Reduction::fit(const Store& store, std::string_view features, size_t dim, Pool& pool) {
+Reduction Reduction::fit(const Store& store, std::string_view features, size_t dim, Pool& pool,
+                         Comm* ranks) {
   Reduction reduction;
   reduction.origin_ = store.manifest();
   reduction.blocks_ = store.select(features);
@@ -43,7 +44,7 @@ Reduction Reduction::fit(const Store& store, std::string_view features, size_t d
              dim, dim, store.rows(), width),
          store.folder().string(),
          fmt::format("ask for fewer than {} columns", std::min(store.rows(), width)));
-  reduction.pca_ = fit_pca(store, reduction.blocks_, dim, pool);
+  reduction.pca_ = fit_pca(store, reduction.blocks_, dim, pool, {}, ranks);
   return reduction;
 }
 

@@ -17,6 +17,8 @@
 
 namespace fungi {
 
+class Comm;
+
 // What Reduction::save() may leave in a folder, also when it is killed.
 inline constexpr std::string_view kReductionFiles[] = {"features.json", "store.json", "pca.npz",
                                                        "pca.npz.new"};
@@ -29,7 +31,9 @@ class Reduction {
   // features: "embedding+kl"; empty: every block but kept factors. dim: columns that the PCA
   // leaves; 0: no PCA. The store is read in parts and may be larger than memory. Error unless dim
   // is below both the rows and the columns.
-  static Reduction fit(const Store& store, std::string_view features, size_t dim, Pool& pool);
+  // ranks: every process fits, and they share the work.
+  static Reduction fit(const Store& store, std::string_view features, size_t dim, Pool& pool,
+                       Comm* ranks = nullptr);
 
   static Reduction open(const std::filesystem::path& folder);
   void save(const std::filesystem::path& folder)

@@ -77,11 +77,20 @@ void read(JsonFields fields, TextSettings& text) {
 json to_json(const SoundFrontEnd& front_end) {
   const auto& [kind, rate, window, hop, fft, mels, bins, low_hz, high_hz, frames, mean, std,
                normalise, centre] = front_end;
-  return {{"kind", to_string(kind)}, {"rate", rate},       {"window", window},
-          {"hop", hop},              {"fft", fft},         {"mels", mels},
-          {"bins", bins},            {"low_hz", low_hz},   {"high_hz", high_hz},
-          {"frames", frames},        {"mean", mean},       {"std", std},
-          {"normalise", normalise},  {"centre", centre}};
+  return {{"kind", to_string(kind)},
+          {"rate", rate},
+          {"window", window},
+          {"hop", hop},
+          {"fft", fft},
+          {"mels", mels},
+          {"bins", bins},
+          {"low_hz", low_hz},
+          {"high_hz", high_hz},
+          {"frames", frames},
+          {"mean", mean},
+          {"std", std},
+          {"normalise", normalise},
+          {"centre", centre}};
 }
 
 void read(JsonFields fields, SoundFrontEnd& front_end) {
@@ -219,6 +228,9 @@ PipelineNames names_in(const std::string& pipeline) {
   return names;
 }
 
+// What levels the columns of activations in int8: the weights of the norms before them.
+constexpr const char* kSmoothing = "norms";
+
 Settings read_fields(const StoreSpec& spec, const std::string& place) {
   const json value = parse_json(spec.settings);
   JsonFields fields(value, "settings", place);
@@ -228,6 +240,12 @@ Settings read_fields(const StoreSpec& spec, const std::string& place) {
   fields.read_word("preset", preset, {Preset::native, Preset::paper, Preset::lib},
                    [](Preset v) { return to_string(v); });
   precision = parse_precision(spec.precision, place);
+  if (precision == Precision::int8) {
+    std::string smoothing;
+    fields.read("smoothing", smoothing);
+    if (smoothing != kSmoothing)
+      fail(fmt::format("expected smoothing '{}', found '{}'", kSmoothing, smoothing), place);
+  }
   fields.read("seed", seed);
   JsonFields each = fields.inside("objectives");
   for (const std::string& name : names.objectives)
@@ -274,6 +292,7 @@ void write_settings(const Settings& settings, StoreSpec& spec) {
   }
   if (gradient) out["gradient"] = to_json(*gradient, seed);
   for (const GradientSettings& layer : layers) out["layers"][layer.layer] = to_json(layer, seed);
+  if (precision == Precision::int8) out["smoothing"] = kSmoothing;
   std::visit([&](const auto& kind) { out[key_of(kind)] = to_json(kind); }, input);
   try {
     spec.settings = out.dump();

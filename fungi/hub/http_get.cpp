@@ -2,6 +2,7 @@
 #include "fungi/hub/http_get.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "fungi/base/error.h"
@@ -38,6 +39,7 @@ bool have_hub_session() { return true; }
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 constexpr int kMostRedirects = 8;
 
 struct Address {
@@ -95,7 +97,10 @@ class CurlHubSession final : public HubSession {
     CurlHandle& handle;
     const GetRequest& request;
     const std::map<std::string, std::string>& before;
-    const std::atomic<bool>* stop;
+    const GetOptions& options;
+    curl_off_t came = -1;
+    Clock::time_point last = Clock::now();  // when something came
+    bool silent = false;
     GetReply reply = {};
     bool begun = false;
   };
@@ -107,11 +112,9 @@ class CurlHubSession final : public HubSession {
     CurlHandle handle(address->loopback());
     if (!token_.empty() && address->origin() == endpoint_.origin)
       handle.add_header("Authorization: Bearer " + token_);
-    Transfer transfer{handle, request, before, options_.stop};
+    Transfer transfer{handle, request, before, options_};
     handle.set(CURLOPT_URL, url.c_str());
     handle.set(CURLOPT_PROTOCOLS_STR, "http,https");
-    handle.set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    handle.set(CURLOPT_LOW_SPEED_TIME, long(std::clamp(options_.timeout, 1.0, 1e6)));
     const std::string range = std::to_string(request.from) + "-";
     if (request.from > 0) handle.set(CURLOPT_RANGE, range.c_str());
     handle.set(CURLOPT_HEADERFUNCTION, take_header);
@@ -123,6 +126,7 @@ class CurlHubSession final : public HubSession {
     handle.set(CURLOPT_XFERINFODATA, &transfer);
     GetReply& reply = transfer.reply;
     const CURLcode code = handle.perform(reply.trouble);
+    if (transfer.silent) reply.trouble = "the server has said nothing for too long";
     const int status = handle.status();
     if (status >= 300 && status < 400) {
       if (const auto* to = handle.get<char*>(CURLINFO_REDIRECT_URL)) next = to;
@@ -171,9 +175,13 @@ class CurlHubSession final : public HubSession {
     }
     return count;
   }
-  static int keep_on(void* of, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    const auto& t = *static_cast<Transfer*>(of);
-    return t.stop && t.stop->load() ? 1 : 0;
+  // libcurl's own limit looks at the mean of some seconds, and is as late.
+  static int keep_on(void* of, curl_off_t, curl_off_t came, curl_off_t, curl_off_t) {
+    auto& t = *static_cast<Transfer*>(of);
+    const auto now = Clock::now();
+    if (std::exchange(t.came, came) != came) t.last = now;
+    t.silent = std::chrono::duration<double>(now - t.last).count() > t.options.timeout;
+    return t.silent || (t.options.stop && t.options.stop->load()) ? 1 : 0;
   }
 
   const HubEndpoint endpoint_;

@@ -154,7 +154,8 @@ Image Dataset::image(size_t i, const DecodeOptions& options) const {
 fs::path Dataset::file(size_t) const { return {}; }
 
 std::vector<uint8_t> Dataset::read_sample(const fs::path& file) const {
-  constexpr uint64_t kReadAtOnce = uint64_t{16} << 20;  // what is longer is read where it is decoded
+  constexpr uint64_t kReadAtOnce = uint64_t{16}
+                                   << 20;  // what is longer is read where it is decoded
   if (samples_ == SampleKind::sound && size_of_file(file).value_or(0) > kReadAtOnce) return {};
   return read_file_bytes(file);
 }
@@ -167,6 +168,8 @@ Sound Dataset::decode_part(size_t i, std::span<const uint8_t> bytes, double begi
 }
 
 std::optional<uint64_t> Dataset::stored_bytes(size_t) const { return {}; }
+
+size_t Dataset::container(size_t) const { return 0; }
 
 std::string Dataset::key(size_t i) const {
   if (samples_ == SampleKind::text) try {
@@ -190,6 +193,8 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
     fail("only sounds are cut into windows", path.string(), "leave out `window` and `hop`");
   if (of_texts && !options.fold.empty())
     fail("lists of texts have no folds", path.string(), "leave out `fold`");
+  if (options.kind == DatasetKind::automatic && !states_columns(options) && options.fold.empty())
+    if (auto published = open_published(path, options)) return published;
   if (of_texts) return open_texts(path, options);
   if (options.samples == SampleKind::sound) return open_sounds(path, options);
   if (options.samples != SampleKind::image)
@@ -198,6 +203,9 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
          path.string(), "use a model that looks at images, or a Dataset of your own");
   if (states_columns(options)) refuse_columns("only lists of texts have columns", path.string());
   DatasetOptions chosen = options;
+  if (chosen.kind == DatasetKind::automatic && fs::is_directory(status))
+    if (const fs::path inside = unpacked_cifar(path); !inside.empty())
+      return open_cifar(inside, chosen);
   if (chosen.kind == DatasetKind::automatic)
     chosen.kind = fs::is_directory(status) ? kind_of_folder(path) : kind_of_file(path);
   if (!options.fold.empty() && chosen.kind != DatasetKind::list)
@@ -236,8 +244,8 @@ bool is_image_extension(std::string_view ext) {
 
 bool is_sample_extension(SampleKind samples, std::string_view ext) {
   if (samples == SampleKind::sound)  // those that are not decoded, too: each says so
-    return one_of(ext, {"wav",  "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
-                        "au",   "snd",  "caf",  "w64", "rf64", "m4a", "aac", "wma", "weba"});
+    return one_of(ext, {"wav", "wave", "flac", "ogg", "oga", "opus", "mp3", "aif", "aiff", "aifc",
+                        "au", "snd", "caf", "w64", "rf64", "m4a", "aac", "wma", "weba"});
   return samples == SampleKind::text ? ext == "txt" : is_image_extension(ext);
 }
 

@@ -118,6 +118,9 @@ class Dataset {
   // stored_bytes() in digits; of texts a sum of what read() gives. A time of modification would
   // differ between copies of the same data.
   virtual std::string key(size_t i) const;
+  // Which of several archives a sample lies in, in the order of the data set. Work that is shared
+  // keeps an archive together, since compressed ones can only be read forwards.
+  virtual size_t container(size_t i) const;
   // Exhausted where the file or folder that was opened is no longer there, or another one has its
   // name (an empty one, where a disk was): asked when a sample could not be read, and only then,
   // since not every file system numbers its files for ever. Of a list it is the list itself.

@@ -24,7 +24,11 @@ std::unique_ptr<Dataset> open_texts(const std::filesystem::path&, const DatasetO
 std::unique_ptr<Dataset> open_sounds(const std::filesystem::path&, const DatasetOptions&);
 std::unique_ptr<Dataset> open_tar(const std::filesystem::path&, const DatasetOptions&);
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path&, const DatasetOptions&);
+// The folder, or the one in it that CIFAR's archives unpack into; empty: there is none.
+std::filesystem::path unpacked_cifar(const std::filesystem::path& folder);
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path&, const DatasetOptions&);
+// Null where no published layout lies there.
+std::unique_ptr<Dataset> open_published(const std::filesystem::path&, const DatasetOptions&);
 
 // Lower-case extension without the dot; "tar.gz" and its like count as one.
 std::string extension(const std::filesystem::path& file);

@@ -39,6 +39,7 @@ class SoundWindows final : public Dataset {
     const auto& [file, begin] = at(i);
     return files_->decode_part(file, bytes, begin, window_, options);
   }
+  size_t container(size_t i) const override { return files_->container(at(i).file); }
   std::optional<uint64_t> stored_bytes(size_t i) const override {
     return files_->stored_bytes(at(i).file);
   }
@@ -208,8 +209,11 @@ std::unique_ptr<Dataset> open_files(const fs::path& path, const DatasetOptions& 
   const bool automatic = options.kind == DatasetKind::automatic;
   if (automatic || options.kind == DatasetKind::list)
     if (const auto esc50 = esc50_at(path)) {
-      refuse_split(esc50->first, options.split);
-      return open_list(esc50->first, options, esc50->second);
+      DatasetOptions of_split = options;  // the paper's: one of five folds is for testing
+      if (options.fold.empty() && (options.split == "train" || options.split == "test"))
+        of_split.fold = options.split == "test" ? "1" : "!1", of_split.split.clear();
+      refuse_split(esc50->first, of_split.split);
+      return open_list(esc50->first, of_split, esc50->second);
     }
   if (automatic) chosen.kind = kind_of(path);
   if (chosen.kind == DatasetKind::list) return open_list(path, chosen);

@@ -59,6 +59,10 @@ class TarDataset final : public Dataset {
     id(i);  // an Error where there is none
     return shards_[where_[i].shard]->read(where_[i].member);
   }
+  size_t container(size_t i) const override {
+    id(i);
+    return where_[i].shard;
+  }
   std::optional<uint64_t> stored_bytes(size_t i) const override {
     if (unreadable_.count(i)) return {};
     id(i);

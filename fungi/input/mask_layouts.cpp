@@ -10,6 +10,7 @@
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
 #include "fungi/input/mask_dataset.h"
+#include "fungi/input/published.h"
 #include "fungi/input/text_records.h"
 
 namespace fungi {
@@ -294,8 +295,16 @@ MaskLayout layout_of(const fs::path& root) {
 
 }  // namespace
 
-std::unique_ptr<MaskDataset> open_mask_dataset(const fs::path& path,
+fs::path unpacked_masks(const fs::path& path) {
+  if (is_folder(path / "JPEGImages") || is_folder(path / "images")) return path;
+  for (const char* inside : {"VOCdevkit/VOC2012", "VOC2012", "ADEChallengeData2016"})
+    if (is_folder(path / inside)) return path / inside;
+  return path;
+}
+
+std::unique_ptr<MaskDataset> open_mask_dataset(const fs::path& given,
                                                const MaskDatasetOptions& options) try {
+  const fs::path path = unpacked_masks(given);
   if (!fs::exists(path)) fail("there is no such file or folder", path.string(), "check the path");
   if (options.ignore && *options.ignore > 255)
     fail(fmt::format("expected a value of 0 to 255, found {}", *options.ignore), "`ignore`",
@@ -329,7 +338,7 @@ std::unique_ptr<MaskDataset> open_mask_dataset(const fs::path& path,
   data->done();
   return data;
 } catch (const fs::filesystem_error& error) {
-  fail(error.code().message(), error.path1().empty() ? path.string() : error.path1().string(),
+  fail(error.code().message(), error.path1().empty() ? given.string() : error.path1().string(),
        "check the path and its permissions");
 }
 

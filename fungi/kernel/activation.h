@@ -73,8 +73,8 @@ FUNGI_INLINE void with_activation(Activation a, F f) {
   }
 }
 
-void activate(Activation f, size_t m, size_t d, const float* u, size_t u_stride, float* out,
-              size_t out_stride) noexcept {
+inline void activate(Activation f, size_t m, size_t d, const float* u, size_t u_stride, float* out,
+                     size_t out_stride) noexcept {
   with_activation(f, [=]<Activation A>() {
     for (size_t i = 0; i < m; ++i)
       for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE {
@@ -83,9 +83,9 @@ void activate(Activation f, size_t m, size_t d, const float* u, size_t u_stride,
   });
 }
 
-void activate_backward(Activation f, size_t m, size_t d, const float* u, size_t u_stride,
-                       const float* d_out, size_t d_out_stride, float* d_u,
-                       size_t d_u_stride) noexcept {
+inline void activate_backward(Activation f, size_t m, size_t d, const float* u, size_t u_stride,
+                              const float* d_out, size_t d_out_stride, float* d_u,
+                              size_t d_u_stride) noexcept {
   with_activation(f, [=]<Activation A>() {
     for (size_t i = 0; i < m; ++i)
       for_each_vector(d, [&](size_t j, size_t count) FUNGI_FORCE {

@@ -5,10 +5,12 @@
 #define FUNGI_TILE_DEPTH 256
 #define FUNGI_L2_BYTES (512 * 1024)
 #include "fungi/kernel/body.h"
+#include "fungi/kernel/gemm_bytes.h"
 
 namespace fungi::kernel {
 
 constinit const Kernel avx2_f32 = table_of<float>("avx2-f32");
 constinit const Kernel avx2_bf16 = table_of<bfloat16>("avx2-bf16");
+constinit const ByteProducts avx2_int8 = byte_products("avx2-int8");
 
 }  // namespace fungi::kernel

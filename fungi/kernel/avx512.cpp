@@ -6,10 +6,12 @@
 #define FUNGI_TILE_DEPTH 192
 #define FUNGI_L2_BYTES (1024 * 1024)
 #include "fungi/kernel/body.h"
+#include "fungi/kernel/gemm_bytes.h"
 
 namespace fungi::kernel {
 
 constinit const Kernel avx512_f32 = table_of<float>("avx512-f32");
 constinit const Kernel avx512_bf16 = table_of<bfloat16>("avx512-bf16");
+constinit const ByteProducts avx512_int8 = byte_products("avx512-int8");
 
 }  // namespace fungi::kernel

@@ -92,6 +92,19 @@ FUNGI_INLINE Floats gelu_for_bf16(Floats x) {
   return fma(c, p, q) * rough_inverse(q) * (0.5f * m);
 }
 
+// The same for a result that will be rounded to 8 bits, within 5e-4: Φ = 1/2 + x p, a polynomial.
+FUNGI_INLINE Floats gelu_for_bytes(Floats x) {
+  constexpr float kEnd = 3.7f;  // there p = 1/2x
+  const Floats m = max(all(-kEnd), x), c = min(all(kEnd), m), t = c * c;
+  Floats p = all(-4.8997152e-07f);
+  p = fma(p, t, all(2.6888671e-05f));
+  p = fma(p, t, all(-6.1750028e-04f));
+  p = fma(p, t, all(7.8486856e-03f));
+  p = fma(p, t, all(-6.2587676e-02f));
+  p = fma(p, t, all(3.9647504e-01f));
+  return fma(c, p, all(0.5f)) * m;
+}
+
 // σ(x) = 1 / (1 + e^-x); rest receives 1 - σ(x) without cancellation.
 FUNGI_INLINE Floats logistic(Floats x, Floats& rest) {
   const Floats e = exp(min(all(87.0f), -x));

@@ -9,8 +9,22 @@
 namespace fungi::kernel {
 namespace {
 
-// An epilogue that begins at (row, col) of the output.
-template <class E>
+// Rows of finished sums, a register of columns at a time: column(j)(i) is what stands in row i from
+// column j on. Sums of int8 (bytes.h) are whole numbers that become floats there.
+struct Sums {
+  const float* at;
+  size_t stride;
+
+  struct Column {
+    const float* at;
+    size_t stride;
+    FUNGI_INLINE Floats operator()(size_t i) const { return load(at + i * stride); }
+  };
+  FUNGI_INLINE Column column(size_t j) const { return {at + j, stride}; }
+};
+
+// An epilogue that begins at (row, col) of the output. Bytes: what it gives will be bytes again.
+template <class E, bool Bytes = false>
 struct Outlet {
   const float *bias, *scale, *residual;
   float *pre, *out;
@@ -30,14 +44,22 @@ struct Outlet {
         out_stride(e.out_stride),
         element_stride(e.element_stride) {}
 
-  // Sums of row i, columns [0, cols), readable up to the next whole register.
   template <Activation A>
-  FUNGI_INLINE void take(size_t i, size_t cols, const float* sums) const {
+  FUNGI_INLINE static Floats finished(Floats y) {
+    if constexpr (Bytes && A == Activation::gelu)
+      return gelu_for_bytes(y);
+    else
+      return activated<A, sizeof(E) == 2>(y);
+  }
+
+  // Sums of row i, columns [0, cols), readable up to the next whole register.
+  template <Activation A, class From>
+  FUNGI_INLINE void take(size_t i, size_t cols, const From& sums) const {
     for_each_vector(cols, [&](size_t j, size_t count) FUNGI_FORCE {
-      Floats y = load(sums + j);
+      Floats y = sums.column(j)(i);
       if (bias) y += load(bias + j, count);
       if (pre) store(pre + i * pre_stride + j, count, y);
-      y = activated<A, sizeof(E) == 2>(y);
+      y = finished<A>(y);
       if (scale) y *= load(scale + j, count);
       if (residual) y += load(residual + i * residual_stride + j, count);
       if (out) store(out + i * out_stride + j, count, y);
@@ -49,19 +71,18 @@ struct Outlet {
   // either elements, or a residual and f32: for these the same operations, with all that the rows
   // share in registers. take() reads it again after every store, which might have changed it, and
   // between tiles there is no time for that.
-  template <Activation A>
-  FUNGI_INLINE void take_rows(size_t first, size_t last, const float* sums) const {
+  template <Activation A, class From>
+  FUNGI_INLINE void take_rows(size_t first, size_t last, const From& sums) const {
     constexpr size_t kWidth = 2 * kLanes;
+    const auto left = sums.column(0), right = sums.column(kLanes);
     const bool common = bias && !pre && !scale;
     if (common && elements && !residual && !out) {
       const Floats low = load(bias), high = load(bias + kLanes);
       const size_t stride = element_stride;
       E* to = elements + first * stride;
       for (size_t i = first; i < last; ++i, to += stride) {
-        const float* row = sums + i * kWidth;
-        store_elements(to, kLanes, activated<A, sizeof(E) == 2>(load(row) + low));
-        store_elements(to + kLanes, kLanes,
-                       activated<A, sizeof(E) == 2>(load(row + kLanes) + high));
+        store_elements(to, kLanes, finished<A>(left(i) + low));
+        store_elements(to + kLanes, kLanes, finished<A>(right(i) + high));
       }
     } else if (common && !elements && residual && out) {
       const Floats low = load(bias), high = load(bias + kLanes);
@@ -69,13 +90,11 @@ struct Outlet {
       const float* add = residual + first * other;
       float* to = out + first * stride;
       for (size_t i = first; i < last; ++i, to += stride, add += other) {
-        const float* row = sums + i * kWidth;
-        store(to, activated<A, sizeof(E) == 2>(load(row) + low) + load(add));
-        store(to + kLanes,
-              activated<A, sizeof(E) == 2>(load(row + kLanes) + high) + load(add + kLanes));
+        store(to, finished<A>(left(i) + low) + load(add));
+        store(to + kLanes, finished<A>(right(i) + high) + load(add + kLanes));
       }
     } else {
-      for (size_t i = first; i < last; ++i) take<A>(i, kWidth, sums + i * kWidth);
+      for (size_t i = first; i < last; ++i) take<A>(i, kWidth, sums);
     }
   }
 };

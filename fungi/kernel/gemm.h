@@ -181,7 +181,7 @@ void gemm(size_t m, const void* x, size_t x_stride, const PackedMatrix& weights,
         if (k0 + depth < k) continue;
         const Outlet<E> outlet(e, i0, j0);
         with_activation(e.activation, [&]<Activation A>() FUNGI_FORCE {
-          for (size_t i = 0; i < rows; ++i) outlet.template take<A>(i, cols, chunk + i * kChunk);
+          for (size_t i = 0; i < rows; ++i) outlet.template take<A>(i, cols, Sums{chunk, kChunk});
         });
       }
     }

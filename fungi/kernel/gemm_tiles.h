@@ -138,9 +138,9 @@ struct Waiting {
     const size_t end = smaller(rows, row);
     if (next >= end) return;
     if (cols == kTilePanel)
-      outlet.take_rows<A>(next, end, sums);
+      outlet.take_rows<A>(next, end, Sums{sums, kTilePanel});
     else
-      for (size_t i = next; i < end; ++i) outlet.take<A>(i, cols, sums + i * kTilePanel);
+      for (size_t i = next; i < end; ++i) outlet.take<A>(i, cols, Sums{sums, kTilePanel});
     next = end;
   }
 };

@@ -15,12 +15,23 @@
 
 namespace fungi {
 
-const char* to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
+const char* to_string(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return "f32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::int8:
+      return "int8";
+  }
+  return "unknown";
+}
 
 Precision parse_precision(std::string_view name, std::string_view place) {
-  for (Precision precision : {Precision::f32, Precision::bf16})
+  for (Precision precision : {Precision::f32, Precision::bf16, Precision::int8})
     if (name == to_string(precision)) return precision;
-  fail("expected the precision f32 or bf16, found '" + std::string(name) + "'", std::string(place));
+  fail("expected the precision f32, bf16 or int8, found '" + std::string(name) + "'",
+       std::string(place));
 }
 
 }  // namespace fungi
@@ -31,11 +42,39 @@ PackedView view_of(const PackedMatrix& matrix) noexcept {
   return {matrix.data.data(), matrix.n, matrix.k};
 }
 
+namespace {
+
+// Whichever bf16 table and products of bytes the processor is best with.
+const Kernel& int8_kernel(Isa isa) {
+  static const Kernel generic = with_bytes(generic_bf16, generic_int8);
+  static const Kernel avx2 = with_bytes(avx2_bf16, cpu().avx_vnni ? avxvnni_int8 : avx2_int8);
+  static const ByteProducts& wide = !cpu().avx512_vnni  ? avx512_int8
+                                    : cpu().avx512_bf16 ? avx512vnnibf16_int8
+                                                        : avx512vnni_int8;
+  static const Kernel avx512 =
+      with_bytes(cpu().avx512_bf16 ? avx512_pairs_bf16 : avx512_bf16, wide);
+  static const Kernel amx = with_bytes(amx_bf16, cpu().amx_int8 ? amx_int8 : wide);
+  switch (isa) {
+    case Isa::generic:
+      return generic;
+    case Isa::avx2:
+      return avx2;
+    case Isa::avx512:
+      return avx512;
+    case Isa::amx:
+      return amx;
+  }
+  fail("unknown instruction set");
+}
+
+}  // namespace
+
 const Kernel& kernel_for(Isa isa, Precision precision) {
   const std::vector<Isa> supported = supported_isas();
   if (std::find(supported.begin(), supported.end(), isa) == supported.end())
     fail(std::string("this machine cannot run '") + to_string(isa) + "'", "",
          std::string("the best it has is ") + to_string(supported.back()));
+  if (precision == Precision::int8) return int8_kernel(isa);
   const bool f32 = precision == Precision::f32;
   switch (isa) {
     case Isa::generic:
@@ -63,6 +102,16 @@ PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed) {
   packed.k = transposed ? w.rows : w.cols;
   packed.data = Buffer(kernel.packed_bytes(packed.n, packed.k));
   kernel.pack(w.data, w.stride, transposed, packed.n, packed.k, packed.data.data());
+  return packed;
+}
+
+PackedMatrix pack_smoothed(const Kernel& kernel, View<const float> w,
+                           std::span<const float> smoothing) {
+  FUNGI_ASSERT(kernel.pack_smoothed && smoothing.size() == w.cols);
+  PackedMatrix packed;
+  packed.n = w.rows, packed.k = w.cols;
+  packed.data = Buffer(kernel.packed_bytes(w.rows, w.cols));
+  kernel.pack_smoothed(w.data, w.stride, w.rows, w.cols, smoothing.data(), packed.data.data());
   return packed;
 }
 

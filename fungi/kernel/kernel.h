@@ -4,6 +4,9 @@
 // nothing and keep no state. The table itself, and the promises it makes, stand in table.h.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "fungi/base/cpu.h"
 #include "fungi/base/matrix.h"
 #include "fungi/kernel/table.h"
@@ -36,6 +39,11 @@ Precision fastest_precision(Isa isa);
 
 // Packs W for this table; see Kernel::pack.
 PackedMatrix pack(const Kernel& kernel, View<const float> w, bool transposed = false);
+
+// The same for a table of int8 and W whose product with x is best taken of x / smoothing, a positive
+// number per column.
+PackedMatrix pack_smoothed(const Kernel& kernel, View<const float> w,
+                           std::span<const float> smoothing);
 
 // y = x · Wᵀ (+ bias) for W packed by an f32 table and any strides. scratch grows where it is too
 // small.

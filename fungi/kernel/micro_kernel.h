@@ -7,7 +7,12 @@
 //                       low and high halves of one word, so that widening is one shift and one
 //                       mask;
 //   bf16, FUNGI_PAIRS   two neighbouring k in one word, for processors that multiply pairs of bf16
-//                       and add both products to an f32 sum (AVX512_BF16). Internal to this room.
+//                       and add both products to an f32 sum (AVX512_BF16);
+//   int8                two neighbouring k in one word, as 16-bit numbers: their products, and sums
+//                       of two, fit 32 bits whatever they are;
+//   int8, FUNGI_VNNI    four neighbouring k in one word, for processors that multiply bytes by
+//                       fours and add to a 32-bit sum (VNNI).
+// Internal to this room.
 #pragma once
 
 #include "fungi/kernel/vector.h"
@@ -43,6 +48,24 @@ struct Factors<bfloat16> {
   static constexpr size_t kStep = 2;
 };
 #endif
+struct Shorts {
+  uint32_t bits;  // A: 0 .. 255, B: -127 .. 127
+};
+struct Quad {
+  uint32_t bits;  // four bytes, A without and B with a sign
+};
+template <>
+struct Factors<int8_t> {
+#ifdef FUNGI_VNNI
+  using Left = Quad;
+  using Right = Quad;
+  static constexpr size_t kStep = 4;
+#else
+  using Left = Shorts;
+  using Right = Shorts;
+  static constexpr size_t kStep = 2;
+#endif
+};
 template <class E>
 using LeftOf = typename Factors<E>::Left;
 template <class E>
@@ -62,13 +85,19 @@ FUNGI_INLINE void load_columns(const bfloat16* b, Floats& low, Floats& high) {
   low = Floats(w << 16);
   high = Floats(w & 0xffff0000u);
 }
-FUNGI_INLINE void load_columns(const Pair* b, Floats& low, Floats& high) {
+
+template <class Words32>
+FUNGI_INLINE void load_columns(const Words32* b, Floats& low, Floats& high) {
+  static_assert(sizeof(Words32) == sizeof(uint32_t));
   __builtin_memcpy(&low, b, sizeof low);
   __builtin_memcpy(&high, b + kLanes, sizeof high);
 }
 
 FUNGI_INLINE Floats spread(float a) { return all(a); }
-FUNGI_INLINE Floats spread(Pair a) { return Floats(a.bits - Words{}); }
+template <class Words32>
+FUNGI_INLINE Floats spread(Words32 a) {
+  return Floats(a.bits - Words{});
+}
 
 // total + left · right
 FUNGI_INLINE Floats add_product(float, Floats left, Floats right, Floats total) {
@@ -77,12 +106,33 @@ FUNGI_INLINE Floats add_product(float, Floats left, Floats right, Floats total) 
 FUNGI_INLINE Floats add_product(Pair, Floats left, Floats right, Floats total) {
   return dot_pairs(left, right, total);
 }
+FUNGI_INLINE Words add_product(Shorts, Floats left, Floats right, Words total) {
+  return total + multiply_shorts(Words(left), Words(right));
+}
+FUNGI_INLINE Words add_product(Quad, Floats left, Floats right, Words total) {
+  return dot_bytes(Words(left), Words(right), total);
+}
+
+// A register of sums.
+template <class A>
+struct SumOf {
+  using Register = Floats;
+};
+template <>
+struct SumOf<Shorts> {
+  using Register = Words;
+};
+template <>
+struct SumOf<Quad> {
+  using Register = Words;
+};
 
 // c[r, p] = (add ? c : 0) + Σ a[r, k] b[p, k] over k steps; b_stride of B lie between panels.
 template <size_t R, size_t P, class A, class B>
 void multiply_tile(size_t k, const A* a, size_t a_stride, const B* b, size_t b_stride, float* c,
                    size_t c_stride, bool add) {
-  Floats total[R][2 * P] = {};
+  using Sum = typename SumOf<A>::Register;
+  Sum total[R][2 * P] = {};
 #pragma GCC unroll kUnroll
   for (size_t i = 0; i < k; ++i) {
     Floats right[2 * P];
@@ -102,7 +152,7 @@ void multiply_tile(size_t k, const A* a, size_t a_stride, const B* b, size_t b_s
 #pragma GCC unroll 16
     for (size_t p = 0; p < 2 * P; ++p) {
       float* place = c + r * c_stride + p * kLanes;
-      store(place, add ? load(place) + total[r][p] : total[r][p]);
+      store(place, Floats(add ? Sum(load(place)) + total[r][p] : total[r][p]));
     }
 }
 

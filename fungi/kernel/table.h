@@ -5,7 +5,8 @@
 //
 // "Element" is the type a table computes products in: float (f32) or bfloat16 (bf16). Element
 // buffers are passed as void*. Products are always summed in f32. Residual streams, norms, softmax
-// and every gradient are f32.
+// and every gradient are f32. An int8 table is a bf16 table whose gemm, while it copies a row of x,
+// rounds it to 8 bits with a scale and a zero of its own (bytes.h); its sums are whole numbers.
 //
 // The promise that makes a sample independent of its batch: each row of any output depends only on
 // the same row of the inputs (and on shared weights), by the same operations in the same order,
@@ -18,7 +19,8 @@
 
 namespace fungi {
 
-enum class Precision { f32, bf16 };
+// int8: products of the blocks' layers in whole numbers, all else as bf16.
+enum class Precision { f32, bf16, int8 };
 
 }  // namespace fungi
 
@@ -102,6 +104,10 @@ struct Kernel {
   size_t (*packed_bytes)(size_t n, size_t k) noexcept = nullptr;
   void (*pack)(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
                void* packed) noexcept = nullptr;
+  // Tables of int8 only: pack() for an x whose column j is divided by smoothing[j] before it is
+  // rounded, and W's column j multiplied. The product stays what it was.
+  void (*pack_smoothed)(const float* w, size_t w_stride, size_t n, size_t k, const float* smoothing,
+                        void* packed) noexcept = nullptr;
 
   // Bytes of scratch that gemm and the two attention functions may use; 64-byte aligned, any
   // contents. Enough for every smaller m, and for any number of queries.

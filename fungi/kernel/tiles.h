@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AMX tiles behind a few words. All eight tiles are 16 rows of 64 bytes: A holds 16 x 32 bf16, B 16
-// pairs of k x 16 columns, C 16 x 16 floats. With FUNGI_EMULATE_TILES the same words work on plain
-// arrays, so that the logic built on them can be tested on a machine without tiles.
+// pairs of k x 16 columns, C 16 x 16 floats; or A 16 x 64 bytes without a sign, B 16 fours of k x
+// 16 columns of bytes with one, C 16 x 16 whole numbers. With FUNGI_EMULATE_TILES the same words
+// work on plain arrays, so that the logic built on them can be tested on a machine without tiles.
 //
 // Inline assembly rather than intrinsics: GCC 12's intrinsics hide from the compiler which memory
 // is read, so stores into the configuration (or into a buffer about to be loaded) may be dropped.
@@ -47,7 +48,7 @@ void tile_store(void* base, size_t stride) {
     __builtin_memcpy(static_cast<char*>(base) + i * stride, emulated_tiles[T][i], 64);
 }
 template <int C, int A, int B>
-void tile_multiply() {
+void tile_multiply(bfloat16) {
   for (size_t i = 0; i < kTile; ++i) {
     float c[kTile];
     uint32_t a[kTile], b[kTile];
@@ -62,6 +63,17 @@ void tile_multiply() {
           c[j] += __builtin_bit_cast(float, left) * __builtin_bit_cast(float, right);
         }
     }
+    __builtin_memcpy(emulated_tiles[C][i], c, 64);
+  }
+}
+template <int C, int A, int B>
+void tile_multiply(uint8_t) {
+  for (size_t i = 0; i < kTile; ++i) {
+    int32_t c[kTile];
+    __builtin_memcpy(c, emulated_tiles[C][i], 64);
+    for (size_t k = 0; k < 4 * kTile; ++k)
+      for (size_t j = 0; j < kTile; ++j)
+        c[j] += emulated_tiles[A][i][k] * int8_t(emulated_tiles[B][k / 4][4 * j + k % 4]);
     __builtin_memcpy(emulated_tiles[C][i], c, 64);
   }
 }
@@ -99,8 +111,12 @@ FUNGI_INLINE void tile_store(void* base, size_t stride) {
   __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(base), "r"(stride), "i"(T) : "memory");
 }
 template <int C, int A, int B>
-FUNGI_INLINE void tile_multiply() {
+FUNGI_INLINE void tile_multiply(bfloat16) {
   __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+template <int C, int A, int B>
+FUNGI_INLINE void tile_multiply(uint8_t) {
+  __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
 }
 
 #endif
@@ -110,18 +126,21 @@ FUNGI_INLINE void tile_multiply() {
 // tile unit is busy. `backwards` walks k from the end: neighbouring panels walk in opposite
 // directions, so that half of A is met again while it is still in L1. `Stream`: the panel is met
 // again too late for L1 (A and the panel together exceed it), where it would only displace A.
-template <size_t R, bool Stream, class Between>
-FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, size_t a_stride,
-                             const bfloat16* panel, Between between) {
+// Factor: bfloat16, or uint8_t for a and what belongs to it.
+template <size_t R, bool Stream, class Factor, class Between>
+FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const Factor* a, size_t a_stride,
+                             const Factor* packed, Between between) {
+  constexpr ptrdiff_t kTileBytes = kTile * 64;
   const char* left = reinterpret_cast<const char*>(a);
-  ptrdiff_t left_step = 64, panel_step = 2 * kTileElements;
+  const char* panel = reinterpret_cast<const char*>(packed);
+  ptrdiff_t left_step = 64, panel_step = 2 * kTileBytes;
   if (backwards) {
     left += (steps - 1) * 64;
-    panel += (steps - 1) * 2 * kTileElements;
+    panel += ptrdiff_t(steps - 1) * panel_step;
     left_step = -left_step;
     panel_step = -panel_step;
   }
-  const auto load_panel = []<int T>(const bfloat16* tile) FUNGI_FORCE {
+  const auto load_panel = []<int T>(const char* tile) FUNGI_FORCE {
     if constexpr (Stream)
       tile_stream<T>(tile, 64);
     else
@@ -130,13 +149,13 @@ FUNGI_INLINE void tile_panel(size_t steps, bool backwards, const bfloat16* a, si
   for (size_t s = 0; s < steps; ++s, left += left_step, panel += panel_step) {
     load_panel.template operator()<6>(panel);
     tile_load<4>(left, a_stride);
-    tile_multiply<0, 4, 6>();
-    load_panel.template operator()<7>(panel + kTileElements);
-    tile_multiply<1, 4, 7>();
+    tile_multiply<0, 4, 6>(Factor{});
+    load_panel.template operator()<7>(panel + kTileBytes);
+    tile_multiply<1, 4, 7>(Factor{});
     if constexpr (R == 2) {
       tile_load<5>(left + kTile * a_stride, a_stride);
-      tile_multiply<2, 5, 6>();
-      tile_multiply<3, 5, 7>();
+      tile_multiply<2, 5, 6>(Factor{});
+      tile_multiply<3, 5, 7>(Factor{});
     }
     between(s);
   }

@@ -169,6 +169,33 @@ FUNGI_INLINE Floats dot_pairs(Floats a, Floats b, Floats total) {
 #endif
 }
 
+// a₀b₀ + a₁b₁ of the two signed 16-bit numbers in each word.
+FUNGI_INLINE Words multiply_shorts(Words a, Words b) {
+#if FUNGI_VECTOR_BYTES == 64 && defined(__AVX512BW__)
+  return Words(_mm512_madd_epi16(__m512i(a), __m512i(b)));
+#elif FUNGI_VECTOR_BYTES == 32 && defined(__AVX2__)
+  return Words(_mm256_madd_epi16(__m256i(a), __m256i(b)));
+#elif FUNGI_VECTOR_BYTES == 16
+  return Words(_mm_madd_epi16(__m128i(a), __m128i(b)));
+#else
+  using Ints [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = int32_t;
+  return Words((Ints(a) >> 16) * (Ints(b) >> 16) + (Ints(a << 16) >> 16) * (Ints(b << 16) >> 16));
+#endif
+}
+// total + Σ aᵢbᵢ of the four bytes in each word, a without and b with a sign.
+FUNGI_INLINE Words dot_bytes(Words a, Words b, Words total) {
+#if FUNGI_VECTOR_BYTES == 64 && defined(__AVX512VNNI__)
+  return Words(_mm512_dpbusd_epi32(__m512i(total), __m512i(a), __m512i(b)));
+#elif FUNGI_VECTOR_BYTES == 32 && defined(__AVXVNNI__)
+  return Words(_mm256_dpbusd_avx_epi32(__m256i(total), __m256i(a), __m256i(b)));
+#else
+  using Ints [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = int32_t;
+  for (unsigned byte = 0; byte < 32; byte += 8)
+    total += (a >> byte & 255) * Words(Ints(b << (24 - byte)) >> 24);
+  return total;
+#endif
+}
+
 // Elements: float or bfloat16 in memory, floats in registers.
 FUNGI_INLINE Floats rounded(float, Floats x) { return x; }
 FUNGI_INLINE Floats rounded(bfloat16, Floats x) { return rounded_to_bf16(x); }
@@ -267,7 +294,8 @@ FUNGI_INLINE Floats fold_rows(Floats* rows, Combine combine) {
 }
 
 // The compiler must form v anew and may assume nothing about it: for loops that measure.
-FUNGI_INLINE void opaque(Floats& v) {
+template <class Register>
+FUNGI_INLINE void opaque(Register& v) {
 #if FUNGI_VECTOR_BYTES == 64 && !defined(__AVX512F__)
   __asm__ volatile("" : "+m"(v));
 #else

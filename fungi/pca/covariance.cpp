@@ -10,6 +10,8 @@
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
+#include "fungi/comm/bytes.h"
+#include "fungi/comm/comm.h"
 #include "fungi/kernel/bfloat16.h"
 #include "fungi/kernel/kernel.h"
 
@@ -53,6 +55,13 @@ struct SplitOperand {
     packed = kernel::pack(table, right);
   }
 };
+
+// Tiles are numbered along the rows of the lower triangle.
+std::pair<size_t, size_t> tile_of(size_t task) {
+  size_t i = 0, j = task;
+  while (j > i) j -= ++i;
+  return {i, j};
+}
 
 }  // namespace
 
@@ -140,8 +149,8 @@ void Covariance::add_tiles(Pool& pool, Product product) {
   std::vector<Matrix<float>> sums;
   for (unsigned w = 0; w < pool.threads(); ++w) sums.emplace_back(kTile, kTile);
   pool.parallel_for(tiles() * (tiles() + 1) / 2, 1, [&](size_t task, size_t, unsigned worker) {
-    size_t i = 0, j = task;  // task → tile (i, j)
-    while (j > i) j -= ++i;
+    if (!is_own(task)) return;
+    const auto [i, j] = tile_of(task);
     Matrix<float>& tile = sums[worker];
     product(i, j, tile, worker);
     for (size_t r = 0; r < tile_columns(i); ++r) {
@@ -198,6 +207,33 @@ void Covariance::multiply_split(size_t rows, Pool& pool) {
   });
 }
 
+bool Covariance::is_own(size_t task) const {
+  return !ranks_ || task % ranks_->size() == ranks_->rank();
+}
+
+// Every rank gets the tiles of the others.
+void Covariance::put_together() {
+  if (!ranks_ || ranks_->alone()) return;
+  const size_t count = tiles() * (tiles() + 1) / 2;
+  const auto rows_of = [&](size_t task, const auto& use) {
+    const auto [i, j] = tile_of(task);
+    for (size_t r = 0; r < tile_columns(i); ++r)
+      use(scatter_.row(i * kTile + r) + j * kTile, tile_columns(j));
+  };
+  ByteWriter own;
+  for (size_t task = ranks_->rank(); task < count; task += ranks_->size())
+    rows_of(task, [&](const double* row, size_t cols) { own.numbers(std::vector(row, row + cols)); });
+  const std::vector<std::string> all = ranks_->all_gather(own.take());
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    ByteReader in(all[rank]);
+    for (size_t task = rank; task < count; task += all.size())
+      rows_of(task, [&](double* row, size_t) {
+        const auto numbers = in.numbers<double>();
+        std::copy(numbers.begin(), numbers.end(), row);
+      });
+  }
+}
+
 Moments Covariance::finish(Pool& pool) {
   if (waiting_ > 0) {
     const View<const float> rest = std::as_const(buffer_).view().slice(0, waiting_);
@@ -205,6 +241,7 @@ Moments Covariance::finish(Pool& pool) {
     take_block(rest, pool);
   }
   if (taken_ == 0) fail("expected at least one row, found none", "features", "");
+  put_together();
   Moments out{taken_, std::vector<double>(width_), std::move(scatter_)};
   std::vector<double> mean(width_);  // of the shifted columns
   for (size_t c = 0; c < width_; ++c) {
@@ -212,7 +249,9 @@ Moments Covariance::finish(Pool& pool) {
     out.mean[c] = mean[c] + double(shift_[c]);
   }
   const double rows = double(taken_);
+  Comm* const ranks = ranks_;
   *this = Covariance(width_, products_);  // before anything can fail: scatter_ is gone
+  ranks_ = ranks;
   pool.parallel_for(width_, kMirror, [&](size_t begin, size_t end, unsigned) {
     for (size_t left = 0; left < end; left += kMirror)
       for (size_t i = begin; i < end; ++i)

@@ -14,6 +14,8 @@
 
 namespace fungi {
 
+class Comm;
+
 struct Moments {
   size_t rows = 0;
   std::vector<double> mean;  // [width]
@@ -25,6 +27,10 @@ class Covariance {
   enum class Products { automatic, f32, split_bf16 };
 
   explicit Covariance(size_t width, Products products = Products::automatic);
+
+  // Every rank takes all rows and multiplies its share of the tiles; finish(), a collective call
+  // then, puts them together. Each tile is summed as by one rank, so that the bytes are the same.
+  void share(Comm& ranks) { ranks_ = &ranks; }
 
   // Takes more rows. Error naming the row (counted over all calls) when there is NaN or infinity.
   void add(View<const float> rows, Pool& pool);
@@ -45,7 +51,11 @@ class Covariance {
   size_t tile_columns(size_t tile) const;
   float* panel(size_t p);
 
+  bool is_own(size_t task) const;
+  void put_together();
+
   size_t width_;
+  Comm* ranks_ = nullptr;
   Products products_;
   const CovarianceKernel* kernel_;
   size_t taken_ = 0, waiting_ = 0;

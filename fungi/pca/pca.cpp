@@ -40,6 +40,8 @@ double rounding_of_f64(size_t width) { return double(width) * 0x1p-52; }
 PcaFit::PcaFit(size_t width) : width_(width), covariance_(std::make_unique<Covariance>(width)) {}
 PcaFit::~PcaFit() = default;
 
+void PcaFit::share(Comm& ranks) { covariance_->share(ranks); }
+
 size_t PcaFit::rows() const { return kept_count_ + covariance_->rows(); }
 
 void PcaFit::add(View<const float> rows, Pool& pool) {

@@ -19,6 +19,7 @@
 
 namespace fungi {
 
+class Comm;
 class Covariance;
 
 // Const after fitting, safe to share between threads.
@@ -64,6 +65,8 @@ class PcaFit {
  public:
   explicit PcaFit(size_t width);
   ~PcaFit();
+  // Every rank adds all rows, and gets the same result; products are shared (finish() is collective).
+  void share(Comm& ranks);
   void add(View<const float> rows, Pool& pool);
   size_t rows() const;
   Pca finish(size_t dim, Pool& pool);  // the object is spent afterwards

@@ -55,7 +55,8 @@ ProjectionKind parse_projection(std::string_view name) {
 }
 
 Precision projection_precision(Precision run) {
-  return best_isa() == Isa::amx ? run : Precision::f32;
+  if (best_isa() != Isa::amx) return Precision::f32;
+  return run == Precision::f32 ? Precision::f32 : Precision::bf16;
 }
 
 std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const LayerShape& layer) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "fungi/base/error.h"
+#include "fungi/comm/comm.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/retrieve/outside.h"
 #include "fungi/store/files.h"
@@ -72,12 +73,14 @@ PcaFolder write_pca_folder(const std::vector<fs::path>& stores, const fs::path& 
     require_outside(opened.back(), out);
   }
   if (opened.empty()) fail("expected a store to fit on, found none", "stores");
-  PcaFolder result{.reduction = o.apply.empty() ? Reduction::fit(opened[0], o.features, o.dim, pool)
+  PcaFolder result{.reduction = o.apply.empty() ? Reduction::fit(opened[0], o.features, o.dim, pool,
+                                                               o.ranks)
                                                 : Reduction::open(o.apply)};
   const Reduction& reduction = result.reduction;
   if (!reduction.pca())
     fail("no PCA was saved here", o.apply.string(), "give the folder that `pca` wrote");
   for (const Store& store : opened) reduction.require_fits(store);  // before anything is written
+  if (o.ranks && !o.ranks->first()) return result;  // one of them writes
   store::guarded([&] { fs::create_directories(out); });
   const store::Lock lock(out / kUnfinished);
   try {

@@ -10,11 +10,14 @@
 
 namespace fungi {
 
+class Comm;
+
 struct PcaFolderOptions {
   std::string features = {};  // "embedding+kl"; empty: every block but kept factors
   size_t dim = 512;           // columns to shrink to: fewer than rows and columns
   std::filesystem::path apply =
       {};  // a folder whose PCA is used; then the others are not looked at
+  Comm* ranks = nullptr;  // other processes that fit with this one; rank 0 alone writes
 };
 
 struct PcaFolder {

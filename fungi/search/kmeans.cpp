@@ -9,31 +9,32 @@
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/base/random.h"
+#include "fungi/search/kmeans_steps.h"
 #include "fungi/search/metric.h"
 #include "fungi/search/nearest_centre.h"
 #include "fungi/search/scan_kernel.h"
 
 namespace fungi {
+namespace search {
 namespace {
 
-constexpr size_t kColumnBlock = 512;  // columns of a centre summed together
-constexpr size_t kAhead = 2;          // rows fetched before they are added
-constexpr size_t kInertiaBlock = 1024;
+constexpr size_t kAhead = 2;           // rows fetched before they are added
 constexpr double kSplit = 1.0 / 1024;  // how far the two halves of a split cluster move apart
 
-void check(View<const float> rows, const KMeansOptions& o) {
+}  // namespace
+
+void check_kmeans(size_t rows, size_t width, const KMeansOptions& o) {
   if (o.clusters == 0) fail("expected at least one cluster, found 0", "clusters", "");
-  if (rows.cols == 0 || rows.rows < o.clusters)
+  if (width == 0 || rows < o.clusters)
     fail(fmt::format("expected at least {} rows for {} clusters, found {} of width {}", o.clusters,
-                     o.clusters, rows.rows, rows.cols),
+                     o.clusters, rows, width),
          "features", "use fewer clusters or more rows");
-  if (o.initial.data && (o.initial.rows != o.clusters || o.initial.cols != rows.cols))
-    fail(fmt::format("expected {} x {} initial centres, found {} x {}", o.clusters, rows.cols,
+  if (o.initial.data && (o.initial.rows != o.clusters || o.initial.cols != width))
+    fail(fmt::format("expected {} x {} initial centres, found {} x {}", o.clusters, width,
                      o.initial.rows, o.initial.cols),
          "initial centres", "");
 }
 
-// `count` distinct numbers below n, in random order.
 std::vector<size_t> draw(size_t n, size_t count, const RandomStream& random) {
   std::vector<size_t> all(n);
   std::iota(all.begin(), all.end(), size_t{0});
@@ -42,46 +43,49 @@ std::vector<size_t> draw(size_t n, size_t count, const RandomStream& random) {
   return all;
 }
 
-double inertia_of(View<const float> rows, View<const float> centres,
-                  const std::vector<uint32_t>& assignment, Metric metric, Pool& pool) {
-  const search::ExactKey key(metric, rows.cols);
+std::vector<size_t> training_rows(size_t rows, const KMeansOptions& options) {
+  const size_t limit = options.rows_per_cluster * options.clusters;
+  if (limit == 0 || rows <= limit) return {};
+  std::vector<size_t> which = draw(rows, limit, RandomStream(options.seed, "k-means sample"));
+  std::sort(which.begin(), which.end());
+  return which;
+}
+
+std::vector<size_t> first_centres(size_t rows, const KMeansOptions& o, size_t restart) {
+  return draw(rows, o.clusters, RandomStream(o.seed, "k-means centres", restart));
+}
+
+std::vector<double> inertia_parts(View<const float> rows, View<const float> centres,
+                                  const std::vector<uint32_t>& assignment, Metric metric,
+                                  Pool& pool) {
+  const ExactKey key(metric, rows.cols);
   std::vector<double> parts((rows.rows + kInertiaBlock - 1) / kInertiaBlock, 0.0);
   pool.parallel_for(rows.rows, kInertiaBlock, [&](size_t begin, size_t end, unsigned) {
     double sum = 0;
     for (size_t i = begin; i < end; ++i) sum += key(rows.row(i), centres.row(assignment[i]));
     parts[begin / kInertiaBlock] = sum;
   });
-  return std::accumulate(parts.begin(), parts.end(), 0.0);
+  return parts;
 }
 
-// Centres become the means of their rows, each summed by one thread in the order of the rows.
-std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint32_t>& assignment,
-                                 Matrix<float>& centres, Pool& pool) {
-  const size_t k = centres.rows();
-  std::vector<size_t> count(k, 0), next(k + 1, 0);
+Members::Members(const std::vector<uint32_t>& assignment, size_t clusters)
+    : count(clusters, 0), start(clusters + 1, 0), rows(assignment.size()) {
   for (uint32_t a : assignment) ++count[a];
-  std::partial_sum(count.begin(), count.end(), next.begin() + 1);
-  const std::vector<size_t> start = next;
-  std::vector<uint32_t> members(rows.rows);  // the rows of cluster 0, of cluster 1, ...
-  for (size_t i = 0; i < rows.rows; ++i) members[next[assignment[i]]++] = uint32_t(i);
-  const search::ScanKernel& kernel = search::scan_kernel(best_isa());
-  const size_t parts = (rows.cols + kColumnBlock - 1) / kColumnBlock;
-  pool.parallel_for(k * parts, 1, [&](size_t task, size_t, unsigned) {
-    const size_t j = task / parts, first = task % parts * kColumnBlock;
-    const size_t width = std::min(kColumnBlock, rows.cols - first);
-    if (count[j] == 0) return;
-    std::vector<double> sum(width, 0.0);
-    for (size_t m = start[j]; m < start[j + 1]; ++m) {
-      if (m + kAhead < start[j + 1]) search::prefetch(rows.row(members[m + kAhead]) + first, width);
-      kernel.accumulate(width, rows.row(members[m]) + first, sum.data());
-    }
-    for (size_t c = 0; c < width; ++c) centres(j, first + c) = float(sum[c] / double(count[j]));
-  });
-  return count;
+  std::partial_sum(count.begin(), count.end(), start.begin() + 1);
+  std::vector<size_t> next = start;
+  for (size_t i = 0; i < rows.size(); ++i) rows[next[assignment[i]]++] = uint32_t(i);
 }
 
-// An empty cluster takes half of the largest one: both centres move apart a little. True if there
-// was one.
+void add_members(View<const float> rows, const Members& members, size_t j, size_t first,
+                 size_t width, double* sum) {
+  const ScanKernel& kernel = scan_kernel(best_isa());
+  const size_t end = members.start[j + 1];
+  for (size_t m = members.start[j]; m < end; ++m) {
+    if (m + kAhead < end) prefetch(rows.row(members.rows[m + kAhead]) + first, width);
+    kernel.accumulate(width, rows.row(members.rows[m]) + first, sum);
+  }
+}
+
 bool fill_empty(std::vector<size_t>& count, Matrix<float>& centres) {
   bool split = false;
   for (size_t empty = 0; empty < count.size(); ++empty) {
@@ -104,21 +108,49 @@ void report(const KMeansOptions& o, size_t iterations) {
   if (o.progress) o.progress(iterations, std::max<size_t>(o.restarts, 1) * o.iterations);
 }
 
+}  // namespace search
+
+namespace {
+
+using search::report;
+
+double inertia_of(View<const float> rows, View<const float> centres,
+                  const std::vector<uint32_t>& assignment, Metric metric, Pool& pool) {
+  const auto parts = search::inertia_parts(rows, centres, assignment, metric, pool);
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+// Centres become the means of their rows, each summed by one thread in the order of the rows.
+std::vector<size_t> move_centres(View<const float> rows, const std::vector<uint32_t>& assignment,
+                                 Matrix<float>& centres, Pool& pool) {
+  const search::Members members(assignment, centres.rows());
+  const size_t parts = (rows.cols + search::kColumnBlock - 1) / search::kColumnBlock;
+  pool.parallel_for(centres.rows() * parts, 1, [&](size_t task, size_t, unsigned) {
+    const size_t j = task / parts, first = task % parts * search::kColumnBlock;
+    const size_t width = std::min(search::kColumnBlock, rows.cols - first);
+    if (members.count[j] == 0) return;
+    std::vector<double> sum(width, 0.0);
+    search::add_members(rows, members, j, first, width, sum.data());
+    for (size_t c = 0; c < width; ++c)
+      centres(j, first + c) = float(sum[c] / double(members.count[j]));
+  });
+  return members.count;
+}
+
 KMeans run(View<const float> rows, search::NearestCentre& nearest, const KMeansOptions& o,
            size_t restart, Pool& pool) {
   KMeans result;
   if (o.initial.data) {
     result.centres = copy_of(o.initial);
   } else {
-    const RandomStream random(o.seed, "k-means centres", restart);
-    result.centres = gather(rows, draw(rows.rows, o.clusters, random));
+    result.centres = gather(rows, search::first_centres(rows.rows, o, restart));
   }
   result.assignment = nearest.assign(result.centres, pool);
   bool split = false;
   while (result.iterations < o.iterations) {
     ++result.iterations;
     std::vector<size_t> count = move_centres(rows, result.assignment, result.centres, pool);
-    split = o.empty == EmptyClusters::split && fill_empty(count, result.centres);
+    split = o.empty == EmptyClusters::split && search::fill_empty(count, result.centres);
     const std::vector<uint32_t>& next = nearest.assign(result.centres, pool);
     const bool settled = next == result.assignment;
     result.assignment = next;
@@ -145,16 +177,12 @@ std::vector<uint32_t> assign_to_centres(View<const float> rows, View<const float
 }
 
 KMeans kmeans(View<const float> rows, const KMeansOptions& options, Pool& pool) {
-  check(rows, options);
+  search::check_kmeans(rows.rows, rows.cols, options);
   search::require_finite(rows, "features", pool);
   if (options.initial.data) search::require_finite(options.initial, "initial centres", pool);
   View<const float> training = rows;
   Matrix<float> sample;
-  const size_t limit = options.rows_per_cluster * options.clusters;
-  if (limit > 0 && rows.rows > limit) {
-    std::vector<size_t> which =
-        draw(rows.rows, limit, RandomStream(options.seed, "k-means sample"));
-    std::sort(which.begin(), which.end());
+  if (const std::vector<size_t> which = search::training_rows(rows.rows, options); !which.empty()) {
     sample = gather(rows, which);
     training = sample;
   }

@@ -221,7 +221,7 @@ void PatchFeatures::State::project(size_t i, const TokenLayout& layout,
   ensure(scratch.rows, count, projection->rows());
   projection->project_pairs(
       scratch.gradient.b.view().slice(first, count), scratch.gradient.a.view().slice(first, count),
-      *backbone.options().precision, scratch.rows.view().slice(0, count), scratch.alone);
+      backbone.kernel().precision, scratch.rows.view().slice(0, count), scratch.alone);
 }
 
 void PatchFeatures::embed(View<const float> pixels, PatchScratch& scratch_of,

@@ -12,6 +12,7 @@
 
 #include "fungi/base/atomic_file.h"
 #include "fungi/base/error.h"
+#include "fungi/store/text.h"
 
 namespace fungi::store {
 namespace {
@@ -71,6 +72,17 @@ void Files::append(const Path& path, std::string_view text) const {
     if (::ftruncate(file.number, size) != 0) refuse("cannot be cut back", path, errno, kRoom);
     refuse("cannot be written", path, reason, kRoom);
   }
+}
+
+void Files::link(const Path& from, const Path& to) const {
+  if (!step("link", to)) return;
+  const Path temporary = to.native() + kTemporary;
+  ::unlink(temporary.c_str());
+  if (::link(from.c_str(), temporary.c_str()) != 0)
+    return write_file_atomically(to, read_text(from));  // another disk, or one without links
+  if (std::rename(temporary.c_str(), to.c_str()) != 0)
+    refuse("cannot be moved in place", temporary, errno);
+  ::unlink(temporary.c_str());  // two names of one file are left as they are by rename()
 }
 
 void Files::move(const Path& from, const Path& to) const {

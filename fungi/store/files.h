@@ -23,6 +23,9 @@ class Files {
   void make_folder(const Path& path) const;
   void write(const Path& path, std::string_view bytes) const;  // temporary name, then rename
   void append(const Path& path, std::string_view text) const;  // all of it, or the file as it was
+  // A second name for the same bytes where the file system gives it (nothing of a store is changed
+  // in place), else a copy; over what is there.
+  void link(const Path& from, const Path& to) const;
   void move(const Path& from, const Path& to) const;           // over what is there
   void remove(const Path& path) const;                         // a file, if it is there
   void remove_folder(const Path& path) const;  // with all that is in it, if it is there

@@ -26,7 +26,8 @@ StoreManifest StoreWriter::State::current_manifest() const {
   m.state = arrays;
   m.planned = m.complete = true;
   m.samples = layout.samples.size();
-  for (size_t k = 0; k < shard_rows.size(); ++k) {
+  if (options.part) m.part = {*options.part, layout.data_sum()};
+  for (size_t k = layout.own.first; k < layout.own_end(); ++k) {
     if (shard_rows[k]) {
       m.shards.push_back({k, *shard_rows[k]});
     } else {
@@ -41,8 +42,8 @@ StoreTotals StoreWriter::State::finish() {
   if (layout.samples.empty()) fail("finish() was called before plan()", "store writer");
   const StoreManifest now = current_manifest();
   StoreTotals totals{
-      .samples = now.samples, .rows = now.rows(), .failed = now.failed, .complete = now.complete};
-  for (size_t shard = 0; shard < layout.shards(); ++shard) {
+      .samples = layout.own_samples(), .rows = now.rows(), .failed = now.failed, .complete = now.complete};
+  for (size_t shard = layout.own.first; shard < layout.own_end(); ++shard) {
     totals.missing += to_compute[shard];
     if (shard_rows[shard]) continue;
     for (size_t i = layout.first(shard); i < layout.last(shard); ++i) {
@@ -63,6 +64,7 @@ StoreTotals StoreWriter::State::finish() {
       text += store::failed_line(*failure);
     }
     write_if_other(files, target / store::kFailed, text);
+    for (const store::Path& file : store::list_failed(target)) files.remove(file);
   } else if (!in_place() || manifest.complete) {
     return totals;  // the store that was there before stays the valid one
   }

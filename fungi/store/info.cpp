@@ -59,6 +59,7 @@ std::string to_text(const StoreInfo& info) {
   std::string text = fmt::format("{}: {} rows", printable(info.folder), m.rows());
   if (m.failed > 0) text += fmt::format(", {} failed", m.failed);
   text += fmt::format(" of {} samples, {}\n", m.samples, size_text(info.bytes));
+  if (m.part) text += fmt::format("part       {}: 'merge' joins all parts\n", to_string(m.part->part));
   if (!m.complete || info.pending_updates > 0) {
     text += m.complete ? "a rewrite is not finished" : "not finished";
     if (info.waiting_rows > 0) text += fmt::format(" ({} more rows wait)", info.waiting_rows);

@@ -237,6 +237,7 @@ std::string to_json(const StoreManifest& m) {
       {"shards", std::move(shards)},
   };
   if (m.followed_classes > 0) json["followed_classes"] = m.followed_classes;
+  if (m.part) json["part"] = {{"part", to_string(m.part->part)}, {"data", m.part->data}};
   return store::dump(json, 1) + "\n";
 }
 
@@ -285,6 +286,11 @@ StoreManifest read_fields(const std::string& text, const std::string& place) {
   }
   if (json.contains("followed_classes"))
     m.followed_classes = std::min(field<size_t>(json, "followed_classes", place), m.classes.size());
+  if (json.contains("part")) {
+    const Json part = field<Json>(json, "part", place);
+    m.part = {parse_part(field<std::string>(part, "part", place)),
+              field<std::string>(part, "data", place)};
+  }
   for (const Json& state : list(json, "state", place)) {
     const auto shape = field<std::vector<size_t>>(state, "shape", place);
     if (shape.size() != 2) fail("the shape of a state array should have two numbers", place);

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "fungi/store/part.h"
+
 namespace fungi {
 
 inline constexpr int kStoreVersion = 2;
@@ -84,6 +86,13 @@ struct StoreOrigin {
   bool operator==(const StoreOrigin&) const = default;
 };
 
+// A store that holds one part of a data set.
+struct StorePartOf {
+  StorePart part;
+  std::string data;  // a sum over ids and labels of the whole: parts with another do not belong here
+  bool operator==(const StorePartOf&) const = default;
+};
+
 struct StoreManifest {
   StoreSpec spec;
   std::vector<StoreOrigin> origins;  // of all runs that computed rows, first to last
@@ -92,8 +101,10 @@ struct StoreManifest {
   size_t followed_classes = 0;       // the first so many are numbered as in the store of --like
   std::vector<StoreState> state;     // sorted by name
 
+  std::optional<StorePartOf> part;  // nothing: the whole
+
   bool planned = false;   // the data set is known; before that there is neither state nor a shard
-  bool complete = false;  // every sample of the data set is a row or a recorded failure
+  bool complete = false;  // every sample, of the part, is a row or a recorded failure
   size_t samples = 0;     // of the data set
   size_t failed = 0;
   std::vector<StoreShard> shards;  // ascending

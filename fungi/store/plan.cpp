@@ -106,7 +106,7 @@ void StoreWriter::State::find_shards() {
 
   const auto add_failures = [&](const store::Path& from) {
     if (options.retry_failed) return;
-    for (auto& sample : store::read_failed(from / store::kFailed))
+    for (auto& sample : store::read_all_failed(from))
       if (!options.failure_holds || options.failure_holds(sample.id, sample.reason))
         failures.add(std::move(sample));
   };
@@ -168,6 +168,18 @@ std::vector<size_t> StoreWriter::State::missing(size_t shard) const {
   return samples;
 }
 
+void StoreWriter::State::take_part() {
+  const std::vector<size_t> bounds =
+      share_shards(layout.samples, layout.shard_size, options.part->count);
+  layout.own = {bounds[options.part->index - 1], bounds[options.part->index]};
+  if (manifest.planned && manifest.part && manifest.part->data != layout.data_sum())
+    fail(fmt::format("the data set, or the size of shards, is not that with which part {} was begun",
+                     to_string(*options.part)),
+         folder.string(),
+         "which samples are a part's own depends on both: repeat the command as it was, or pass "
+         "`overwrite` to begin all parts anew");
+}
+
 std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples,
                                                 std::vector<std::string> classes) {
   if (!layout.samples.empty()) fail("plan() was called twice", "store writer");
@@ -177,11 +189,12 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
     like_classes.assign(manifest.classes.begin(),
                         manifest.classes.begin() + std::ptrdiff_t(manifest.followed_classes));
   layout.number_classes_after(like_classes);
+  if (options.part) take_part();
   find_shards();
 
   std::vector<StoreWork> works, ready;  // ready: the rows all exist somewhere
   to_compute.assign(layout.shards(), 0);
-  for (size_t shard = 0; shard < layout.shards(); ++shard) {
+  for (size_t shard = layout.own.first; shard < layout.own_end(); ++shard) {
     if (shard_rows[shard]) continue;
     StoreWork work{shard, missing(shard)};
     to_compute[shard] = work.samples.size();
@@ -190,9 +203,11 @@ std::vector<StoreWork> StoreWriter::State::plan(std::vector<StoreSample> samples
     (work.samples.empty() ? ready : works).push_back(std::move(work));
   }
   auto& origins = manifest.origins;
-  if (!works.empty() && std::find(origins.begin(), origins.end(), origin) == origins.end()) {
-    origins.push_back(origin);
-  }
+  std::vector<StoreOrigin> computing{origin};
+  computing.insert(computing.end(), options.helpers.begin(), options.helpers.end());
+  for (const StoreOrigin& one : computing)
+    if (!works.empty() && std::find(origins.begin(), origins.end(), one) == origins.end())
+      origins.push_back(one);
   // They may be many, and are put like the others: the caller can tell of them, and stop between.
   works.insert(works.begin(), std::make_move_iterator(ready.begin()),
                std::make_move_iterator(ready.end()));

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "fungi/base/error.h"
 #include "fungi/store/half.h"
@@ -140,7 +142,10 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
     files.write(into / store::block_file(spec.blocks[b].name, shard),
                 store::block_bytes(as_computed ? rows.blocks[b] : block, spec.type));
   }
-  if (!failed_text.empty()) files.append(target / store::kFailed, failed_text);
+  if (!failed_text.empty() && member)
+    files.write(target / store::failed_file(shard), failed_text);
+  else if (!failed_text.empty())
+    files.append(target / store::kFailed, failed_text);
   files.write(into / store::rows_file(shard), rows_text);
 
   std::vector<StoreFailure> recorded;
@@ -154,6 +159,32 @@ std::vector<StoreFailure> StoreWriter::State::write_shard(size_t shard, const St
   for (size_t i : failed_now) failed[i] = true;
   shard_rows[shard] = pieces.size();
   return recorded;
+}
+
+std::vector<StoreFailure> StoreWriter::State::record(const StoreWork& work,
+                                                     std::vector<StoreFailure> failures_now) {
+  const size_t shard = work.shard, rows = work.samples.size() - failures_now.size();
+  FUNGI_ASSERT(!shard_rows[shard] && work.samples.size() == to_compute[shard]);
+  const store::Path file = target / store::rows_file(shard);
+  const auto seen = [&] {
+    return std::filesystem::exists(file) && store::read_rows(file).size() == rows &&
+           store::shard_is_whole(target, spec, shard, rows);
+  };
+  constexpr int kLooks = 20;  // a file system on the network may need a moment
+  for (int look = 1; !seen(); ++look) {
+    if (look == kLooks)
+      fail(fmt::format("another rank wrote shard {}, which is not there", shard), target.string(),
+           "all ranks need one folder on a shared file system; or pass `gather`");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  for (const StoreFailure& f : failures_now) {
+    const size_t i = work.samples[f.position];
+    failures.add({layout.samples[i].id, f.stage, f.reason, f.hint, layout.samples[i].key});
+    failed[i] = true;
+  }
+  to_compute[shard] = 0;
+  shard_rows[shard] = rows;
+  return failures_now;
 }
 
 std::vector<StoreFailure> StoreWriter::State::put(const StoreWork& work, const StoreRows& rows) {

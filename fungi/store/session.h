@@ -28,6 +28,17 @@ struct Layout {
   size_t last(size_t shard) const {
     return first(shard) + std::min(shard_size, samples.size() - first(shard));
   }
+  std::pair<size_t, size_t> own{0, size_t(-1)};  // shards of this part: first, one past the last
+
+  bool is_own(size_t shard) const { return shard >= own.first && shard < own.second; }
+  size_t own_end() const { return std::min(own.second, shards()); }
+  size_t own_samples() const {
+    const size_t end = own_end();
+    return end > own.first ? last(end - 1) - first(own.first) : 0;
+  }
+  // The sum in the manifest of a part.
+  std::string data_sum() const { return fungi::data_sum(samples, classes, shard_size); }
+
   // What its line in the rows file says; a sample without a key keeps the one stored before.
   Row row(size_t sample, const std::string& stored_key) const;
 
@@ -106,10 +117,13 @@ struct StoreWriter::State {
   store::Sources sources;
   size_t dropped = 0;  // rows that have left the data set
 
+  bool member = false;  // a MemberWriter: failures go to files of their own
+
   bool in_place() const { return target == folder; }
 
   void open();                                       // writer.cpp
   void take_over_state(const StoreManifest& other);  // of options.like
+  void take_part();                                  // plan.cpp
   void begin();  // a new store on disk, in place of what the folder held
   std::vector<StoreWork> plan(std::vector<StoreSample> samples,
                               std::vector<std::string> classes);  // plan.cpp
@@ -118,6 +132,7 @@ struct StoreWriter::State {
   std::vector<size_t> missing(size_t shard) const;  // its samples that have to be computed
   std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);  // put.cpp
   std::vector<StoreFailure> write_shard(size_t shard, const StoreWork& work, const StoreRows& rows);
+  std::vector<StoreFailure> record(const StoreWork& work, std::vector<StoreFailure> failures_now);
   StoreManifest current_manifest() const;  // finish.cpp
   StoreTotals finish();
 };

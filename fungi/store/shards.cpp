@@ -14,6 +14,7 @@ std::string block_file(std::string_view block, size_t shard) {
   return fmt::format("{}-{:05}.npy", block, shard);
 }
 std::string rows_file(size_t shard) { return fmt::format("rows-{:05}.jsonl", shard); }
+std::string failed_file(size_t shard) { return fmt::format("failed-{:05}.jsonl", shard); }
 std::string state_file(std::string_view name) { return fmt::format("{}/{}.npy", kState, name); }
 
 size_t shard_number(std::string_view file, std::string_view stem, std::string_view suffix) {
@@ -27,6 +28,22 @@ size_t shard_number(std::string_view file, std::string_view stem, std::string_vi
     number = number * 10 + static_cast<size_t>(c - '0');
   }
   return number;
+}
+
+std::vector<Path> list_failed(const Path& folder) {
+  std::vector<Path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (shard_number(entry.path().filename().native(), "failed", ".jsonl") < kMaxShards)
+      files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<FailedSample> read_all_failed(const Path& folder) {
+  std::vector<FailedSample> all = read_failed(folder / kFailed);
+  for (const Path& file : list_failed(folder))
+    for (FailedSample& sample : read_failed(file)) all.push_back(std::move(sample));
+  return all;
 }
 
 std::vector<size_t> list_shards(const Path& folder) {

@@ -49,6 +49,12 @@ std::string failed_line(const FailedSample& sample);
 // A last line without its end was cut by a kill and is left out. No file: no failures.
 std::vector<FailedSample> read_failed(const Path& file);
 
+// Of one shard, written by another process than that which has the store; and all failures that a
+// folder holds, with those in such files, and the files.
+std::string failed_file(size_t shard);  // "failed-00007.jsonl"
+std::vector<FailedSample> read_all_failed(const Path& folder);
+std::vector<Path> list_failed(const Path& folder);
+
 // Numbers of the shards whose rows file is there, ascending.
 std::vector<size_t> list_shards(const Path& folder);
 

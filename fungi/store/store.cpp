@@ -172,6 +172,9 @@ void Store::State::open(const fs::path& path, bool allow_partial) {
   update = store::pending_commit(folder);
   const fs::path file_name = file(store::kManifest);
   manifest = parse_manifest(store::read_text(file_name), file_name.string());
+  if (manifest.part && !allow_partial)
+    fail(fmt::format("this is part {} of a data set", to_string(manifest.part->part)),
+         folder.string(), "join all parts with `merge`, and use what comes of it");
   if (!manifest.complete && !allow_partial) {
     fail("the extraction was not finished", folder.string(),
          "repeat `extract`: it goes on where it stopped");

@@ -103,6 +103,7 @@ void remove_shards(const Files& files, const Path& folder, const StoreSpec& spec
     const bool rows = beyond("rows", ".jsonl");
     const bool block = std::any_of(spec.blocks.begin(), spec.blocks.end(),
                                    [&](const StoreBlock& b) { return beyond(b.name, ".npy"); });
+    if (beyond("failed", ".jsonl")) doomed.push_back(path);
     // The rows file goes first: without it a shard does not count, whatever else is left of it.
     if (rows) files.remove(path);
     if (block) doomed.push_back(path);
@@ -132,11 +133,22 @@ void remove_leftovers(const Files& files, const Path& folder, const StoreSpec& s
       bool ours = name == kManifest || name == kFailed || name == kCommit;
       ours = ours || (state && Path(name).extension() == ".npy");
       ours = ours || shard_number(name, "rows", ".jsonl") != kMaxShards;
+      ours = ours || shard_number(name, "failed", ".jsonl") != kMaxShards;
       for (const StoreBlock& block : spec.blocks) {
         ours = ours || shard_number(name, block.name, ".npy") != kMaxShards;
       }
       if (ours) files.remove(path);
     }
+  }
+}
+
+void require_free(const Path& folder) {
+  for (const Path& path : entries(folder)) {
+    const Path name = path.filename();
+    if (name == kLock || name == std::string(kManifest) + kTemporary) continue;
+    fail(fmt::format("the folder holds '{}' and no manifest.json: it is not a feature store",
+                     name.string()),
+         folder.string(), "write to a new or empty folder");
   }
 }
 

@@ -36,6 +36,9 @@ void remove_shards(const Files& files, const Path& folder, const StoreSpec& spec
 // Removes the block files of shards without a rows file, as a kill leaves them.
 void remove_orphans(const Files& files, const Path& folder, const StoreSpec& spec);
 
+// Error where the folder, which has no manifest, holds anything of somebody else.
+void require_free(const Path& folder);
+
 // Removes temporary files of a killed run, here and in the folders below; only such as a writer
 // with these blocks makes.
 void remove_leftovers(const Files& files, const Path& folder, const StoreSpec& spec);

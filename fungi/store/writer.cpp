@@ -32,19 +32,6 @@ StoreManifest read_manifest(const fs::path& folder) {
   return parse_manifest(store::read_text(path), path.string());
 }
 
-// A folder that holds anything of somebody else is never written to.
-void require_free(const fs::path& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const fs::path name = entry.path().filename();
-    const bool ours =
-        name == store::kLock || name == std::string(store::kManifest) + store::kTemporary;
-    if (ours) continue;
-    fail(fmt::format("the folder holds '{}' and no manifest.json: it is not a feature store",
-                     name.string()),
-         folder.string(), "write to a new or empty folder");
-  }
-}
-
 }  // namespace
 
 void StoreWriter::State::open() {
@@ -57,7 +44,7 @@ void StoreWriter::State::open() {
   if (fs::exists(own_manifest))
     kept = read_manifest(folder).complete && !options.overwrite;
   else if (fs::exists(folder))
-    require_free(folder);
+    store::require_free(folder);
   if (kept && !store::is_writable(folder)) {  // e.g. on a medium that is mounted read-only
     options.dry_run = true;
     files = store::Files({}, true);
@@ -73,6 +60,15 @@ void StoreWriter::State::open() {
     if (options.overwrite || !manifest.planned) {  // before it is planned nothing could differ
       replaced = std::exchange(manifest, {});
     } else {
+      const auto said = [](const auto& part) {
+        return part ? "part " + to_string(*part) : std::string("no part");
+      };
+      const auto stored = manifest.part ? std::optional(manifest.part->part) : std::nullopt;
+      if (stored != options.part)
+        fail(fmt::format("the store holds {} of a data set, and {} is asked for", said(stored),
+                         said(options.part)),
+             folder.string(),
+             "every part is a store of its own; `merge` joins them, and `overwrite` begins anew");
       spec.require_same(
           manifest.spec, spec, folder.string(),
           "repeat the settings of the store, choose another folder, or pass `overwrite`");
@@ -88,7 +84,7 @@ void StoreWriter::State::open() {
       if (!options.dry_run) store::remove_leftovers(files, folder, manifest.spec);
     }
   } else if (fs::exists(folder)) {
-    require_free(folder);
+    store::require_free(folder);
     if (!options.dry_run) store::remove_leftovers(files, folder, spec);
   }
   arrays = manifest.state;
@@ -226,6 +222,20 @@ std::vector<StoreWork> StoreWriter::plan(std::vector<StoreSample> samples,
 
 std::vector<StoreFailure> StoreWriter::put(const StoreWork& work, const StoreRows& rows) {
   return store::guarded([&] { return state_->put(work, rows); });
+}
+
+MemberPlace StoreWriter::member_place() const {
+  return {fs::absolute(state_->target), state_->layout.shard_size, state_->like_classes};
+}
+
+bool StoreWriter::is_whole(const StoreWork& work) const {
+  const store::Layout& layout = state_->layout;
+  return work.samples.size() == layout.last(work.shard) - layout.first(work.shard);
+}
+
+std::vector<StoreFailure> StoreWriter::record(const StoreWork& work,
+                                              std::vector<StoreFailure> failures) {
+  return store::guarded([&] { return state_->record(work, std::move(failures)); });
 }
 
 size_t StoreWriter::dropped() const { return state_->dropped; }

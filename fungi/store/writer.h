@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,14 +22,9 @@
 
 #include "fungi/base/matrix.h"
 #include "fungi/store/manifest.h"
+#include "fungi/store/part.h"
 
 namespace fungi {
-
-struct StoreSample {
-  std::string id;        // unique in the data set; any bytes
-  int64_t label = -1;    // index into the classes; -1: none
-  std::string key = {};  // another one than before: the content changed; empty: nothing is known
-};
 
 struct StoreOptions {
   size_t shard_size = 512;  // samples per shard: what a kill can cost, and how many files there are
@@ -46,6 +42,11 @@ struct StoreOptions {
   // Another store: the same settings are required, its state is taken over, and its classes keep
   // their numbers; those that it lacks come after them.
   std::filesystem::path like = {};
+  // Only this part of the data set, into a store that merge_parts() joins with the others. plan()
+  // wants all samples, but keys only of those that are its own.
+  std::optional<StorePart> part = {};
+  // What else computes rows of this run: other processes, on other machines perhaps.
+  std::vector<StoreOrigin> helpers = {};
   // Called before each change on disk; for tests.
   std::function<void(const char* step)> on_step = {};
 };
@@ -86,6 +87,13 @@ struct StoreTotals {
 StoreManifest followed_manifest(const std::filesystem::path& folder);
 
 // A folder that holds a store keeps it as it is until plan() has found nothing to refuse.
+// Where other processes put shards of a store that this one has opened (member_writer.h).
+struct MemberPlace {
+  std::filesystem::path folder;
+  size_t shard_size = 0;
+  std::vector<std::string> first_classes;  // their numbers come first
+};
+
 class StoreWriter {
  public:
   // Errors: a folder that holds something else, other settings, another writer at work, a disk that
@@ -113,10 +121,18 @@ class StoreWriter {
   // those of `rows`, and samples whose values cannot be stored.
   std::vector<StoreFailure> put(const StoreWork& work, const StoreRows& rows);
 
+  // For shards of the plan that other processes compute: where they go, from plan() on; whether
+  // all of a shard is to be computed, so that it can be written there; and that it was: takes it
+  // up, like put(), with the failures that its writer told. Error where the files cannot be seen.
+  MemberPlace member_place() const;
+  bool is_whole(const StoreWork& work) const;
+  std::vector<StoreFailure> record(const StoreWork& work, std::vector<StoreFailure> failures);
+
   // Writes failures and manifest; complete only when every shard has been put.
   StoreTotals finish();
 
  private:
+  friend class MemberWriter;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -8,7 +8,8 @@ from typing import Any
 from fungi import _fungi
 from fungi._common import PathLike, Progress, choice, count, path, progress_function, size, threads as threads_of, warn
 from fungi._errors import InputError
-from fungi._results import Choice, Cka, KMeansScore, KnnScore, LinearScore, OverSeeds, RetrievalScore, WeightedFeatures, made
+from fungi._results import (Choice, Cka, KMeansScore, KnnScore, LinearScore, OverSeeds, RetrievalScore, StableChoice, StableFeatures,
+                            WeightedFeatures, made)
 from fungi._store import Store, native
 
 METRICS = ("euclidean", "inner_product", "cosine")
@@ -195,9 +196,12 @@ def retrieve(database: Store | PathLike, queries: Store | PathLike, *, truth: Pa
                        ["map", "precision"], run)
 
 
-def choose(train: Store | PathLike, *, features: str | None = None, weights: Sequence[float] | None = None, k: int = 20, folds: int = 5,
-           most_rows: int = 8192, seed: int = 42, threads: int = 0, progress: Progress = None) -> Choice:
+def choose(train: Store | PathLike, *, draw: Store | PathLike | None = None, features: str | None = None,
+           weights: Sequence[float] | None = None, k: int = 20, folds: int = 5, most_rows: int = 8192, seed: int = 42, threads: int = 0,
+           progress: Progress = None) -> Choice | StableChoice:
     """Which blocks of a store help on its own rows, and with how much weight.
+
+    draw: a store of the same samples with another seed; labels are not looked at then, but what both draws agree on.
 
     >>> import fungi
     >>> fungi.choose(train, k=5, folds=3).first.features
@@ -205,6 +209,13 @@ def choose(train: Store | PathLike, *, features: str | None = None, weights: Seq
     """
     if weights is not None and not (weights and all(isinstance(v, (int, float)) and v > 0 for v in weights)):
         raise InputError(f"expected positive numbers, found {weights!r}", "weights", "")
+    if draw is not None:
+        with progress_function(progress) as show:
+            out = _fungi.choose_stable(native(train), native(draw), features or "", [float(v) for v in weights or []], count(k, "k", 1),
+                                       count(most_rows, "most_rows", 1), count(seed, "seed"), threads_of(threads), show)
+        warn(out["notes"])
+        return made(StableChoice, out, chosen=StableFeatures(**out["chosen"]),
+                    best_of_blocks=[StableFeatures(**f) for f in out["best_of_blocks"]])
     with progress_function(progress) as show:
         out = _fungi.choose(native(train), features or "", [float(v) for v in weights or []], count(k, "k", 1), count(folds, "folds", 1),
                             count(most_rows, "most_rows", 1), count(seed, "seed"), threads_of(threads), show)

@@ -12,7 +12,7 @@ from fungi import _fungi, _inputs, _models
 from fungi._common import PathLike, Progress, choice, count, path, progress_function, seconds, threads as threads_of, warn
 from fungi._errors import InputError
 from fungi._extractor import Failure, stated_settings
-from fungi._results import Extraction, ExtractionPlan, Projection, made
+from fungi._results import Extraction, ExtractionPlan, Merge, Projection, made
 from fungi._store import Store, native
 
 KINDS = ("auto", "classes", "flat", "list", "tar", "cifar", "idx")
@@ -45,8 +45,8 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
             preset: str | None = None, layer: str | None = None, layers: str | Iterable[str] | None = None, precision: str | None = None,
             facts: Mapping[str, Any] | None = None, projection: str | None = None, projection_dim: int | None = None,
             weight: float | None = None, given: Any = None, seed: int | None = None, like: PathLike | Store | None = None, kind: str = "auto", split: str = "",
-            fold: str | int = "", text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
-            limit: int = 0, keep_factors: bool | None = None, exif: bool | None = None, allow_truncated: bool | None = None,
+            fold: str | int = "", classes: PathLike | None = None, text_column: str = "", label_column: str = "", id_column: str = "", storage: str | None = None, shard: int = 0,
+            limit: int = 0, part: str = "", keep_factors: bool | None = None, exif: bool | None = None, allow_truncated: bool | None = None,
             prefix: str | None = None, max_tokens: int | None = None, tokenizer: PathLike | None = None,
             window: float | None = None, hop: float = 0, statistics: str = "model", strict: bool = False,
             retry_failed: bool = False, prune: bool = False, overwrite: bool = False, dry_run: bool = False, threads: int = 0,
@@ -59,10 +59,12 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     model: a checkpoint file or folder, a dict of named arrays, or a torch module; not needed with `like`.
     samples: "image", "text" or "sound". window, hop: of files of sounds, each of which is several samples then.
     statistics: of sounds for AST: mean and std of the "model", "measure"d on the data, or of "esc50" or "speechcommands".
-    fold: of a list, rows whose column fold is this; "!1": all but 1.
+    split: of a published set ("train", "val", "test") or a folder. fold: of a list, rows whose column fold is this; "!1": all
+    but 1. classes: a file with a class in each line; samples of all others are left out.
     like: another store, whose heads, negatives, classes, model and settings are used for all that is left out.
     layers: gradients of several layers at once, each a block of its own: "blocks.*.mlp.fc2" gives kl@blocks.0.mlp.fc2, ...
     facts: what the file does not tell (`--set`): {"heads": 6}.
+    part: "3/16", only the third of sixteen parts, into a store of its own; `merge` joins all of them.
 
     Left out, options have the command line's defaults: objectives kl, dino and simclr; preset native; layer
     blocks.-1.attn.proj; precision auto; projection sign; seed 42; storage float32. The result says what was done; of
@@ -94,8 +96,8 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     elif ids is not None or labels is not None:
         raise InputError("a data set on disk has ids and labels of its own", "labels", "leave them out")
     how = {"like": like.path if isinstance(like, Store) else path(like, "like"), "kind": kind, "split": split,
-           "fold": str(fold), "text_column": text_column, "label_column": label_column, "id_column": id_column,
-           "hop": seconds(hop, "hop"), "statistics": statistics, "limit": count(limit, "limit"),
+           "fold": str(fold), "classes": path(classes, "classes"), "text_column": text_column, "label_column": label_column, "id_column": id_column,
+           "hop": seconds(hop, "hop"), "statistics": statistics, "limit": count(limit, "limit"), "part": str(part),
            "shard": count(shard, "shard"), "strict": strict, "retry_failed": retry_failed, "prune": prune,
            "overwrite": overwrite, "dry_run": dry_run}
     with progress_function(progress) as show:
@@ -108,6 +110,25 @@ def extract(data: Any, output: PathLike, *, model: Any = None, objectives: str |
     if len(failures) > 3:
         warn([f"{len(failures) - 3} more samples failed, see failed.jsonl"])
     return made(Extraction, out, failures=failures)
+
+
+def merge(parts: Sequence[PathLike], output: PathLike, *, allow_mixed: bool = False, overwrite: bool = False, dry_run: bool = False,
+          progress: Progress = None) -> Merge:
+    """The stores of all parts (`extract(part=...)`), in any order, joined into the one store of a single run.
+
+    allow_mixed: also join parts of other versions or instruction sets; the store records them.
+
+    >>> import fungi
+    >>> for part in ("1/2", "2/2"):
+    ...     done = fungi.extract("demo/images/test/bag", folder + "/part" + part[0], model="demo", objectives="kl", limit=4, shard=2, part=part)
+    >>> fungi.merge([folder + "/part1", folder + "/part2"], folder + "/joined").rows
+    4
+    """
+    if isinstance(parts, (str, os.PathLike)):
+        parts = [parts]
+    with progress_function(progress) as show:
+        out = _fungi.merge([path(part, "parts") for part in parts], path(output, "output"), allow_mixed, overwrite, dry_run, show)
+    return made(Merge, out)
 
 
 def project(store: Store | PathLike, output: PathLike, *, projection: str = "sign", projection_dim: int = 0, given: Any = None,

@@ -91,7 +91,7 @@ def stated_settings(**settings: Any) -> dict[str, Any]:
     if settings.get("window") is not None:
         settings["window"] = seconds(settings["window"], "window")
     if settings.get("precision") is not None:
-        choice(settings["precision"], "precision", ("auto", "f32", "bf16"))
+        choice(settings["precision"], "precision", ("auto", "f32", "bf16", "int8"))
     return {key: value for key, value in settings.items() if value is not None}
 
 

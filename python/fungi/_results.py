@@ -140,6 +140,28 @@ class Choice:
 
 
 @dataclass
+class StableFeatures:
+    """Blocks with their weights: neighbours that two draws agree on, beside those of the first block, less disputed ones."""
+
+    features: str
+    agreed: float
+    disputed: float
+    gain: float
+    gain_error: float
+
+
+@dataclass
+class StableChoice:
+    """Which blocks two draws agree on, and with how much weight."""
+
+    rows: int
+    k: int
+    chosen: StableFeatures
+    best_of_blocks: list[StableFeatures]
+    notes: list[str]
+
+
+@dataclass
 class Cka:
     """Linear CKA between every two blocks."""
 
@@ -182,6 +204,17 @@ class ExtractionPlan:
     precision: str
     ignored: dict[str, int]
     notes: list[str]
+
+
+@dataclass
+class Merge:
+    """What merge() joined."""
+
+    store: str
+    parts: int
+    rows: int
+    failed: int
+    complete: bool
 
 
 @dataclass

@@ -51,7 +51,7 @@ def _list(given: PathLike | Iterable[PathLike | None] | None, name: str) -> list
         return []
     if isinstance(given, (str, bytes)) or hasattr(given, "__fspath__"):
         return [path(given, name)]  # type: ignore[arg-type]
-    return ["none" if one is None else path(one, name) for one in given]  # type: ignore[union-attr]
+    return ["none" if one is None else path(one, name) for one in given]
 
 
 def serve(stores: PathLike | Sequence[PathLike], *, data: PathLike | Iterable[PathLike | None] | None = None, split: str = "",

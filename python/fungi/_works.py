@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs export, report, inspect, models, info, bench, prompts, pull and reproduce."""
+"""The verbs export, report, inspect, models, info, bench, plan, prompts, pull and reproduce."""
 from __future__ import annotations
 
 import os
@@ -138,6 +138,30 @@ def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, sec
     return dict(_command.run(words))
 
 
+def plan(model: PathLike, samples: float, *, objectives: str | Iterable[str] | None = None, queries: float = 0, classes: int | None = None,
+         projection_dim: int = 0, pca: int | None = None, storage: str | None = None, shard: int = 0, sample_kb: float | None = None,
+         cores: int | None = None, host_cores: int | None = None, gflops: float | None = None, row_gflops: float | None = None,
+         disk_gb: float | None = None, link_gb: float | None = None, file_rate: float | None = None,
+         memory_gb: float | None = None) -> dict[str, Any]:
+    """What a run on many machines would take, by a cost model: times, memory and the first bottleneck.
+
+    >>> import fungi
+    >>> plan = fungi.plan("vit_base_patch16_224", 1e9, objectives="kl", cores=4096)
+    >>> [step["name"] for step in plan["steps"]]
+    ['list', 'extract', 'pca', 'knn', 'kmeans', 'linear', 'retrieve']
+    """
+    words = ["plan", "-m", path(model, "model"), "--samples", str(samples), "--json"]
+    if objectives is not None:
+        words += ["--objectives", *(objective_words(objectives) or [])]
+    stated = {"queries": queries or None, "classes": classes, "projection-dim": projection_dim or None, "pca": pca, "storage": storage,
+              "shard": shard or None, "sample-kb": sample_kb, "cores": cores, "host-cores": host_cores, "gflops": gflops,
+              "row-gflops": row_gflops, "disk-gb": disk_gb, "link-gb": link_gb, "file-rate": file_rate, "memory-gb": memory_gb}
+    for option, value in stated.items():
+        if value is not None:
+            words += ["--" + option, str(value)]
+    return dict(_command.run(words))
+
+
 def prompts(train: Store | PathLike, test: Store | PathLike, output: PathLike | None = None, *, train_data: PathLike | None = None,
             test_data: PathLike | None = None, text_column: str | None = None, label_column: str | None = None,
             id_column: str | None = None, k: int | None = None, features: str | None = None, metric: str | None = None,
@@ -182,6 +206,17 @@ def pull(model: str, *, endpoint: str | None = None, weights: str | None = None,
     out = _command.run(words)
     warn(out["notes"])
     return str(out["path"])
+
+
+def data(data: PathLike, *, decode: bool = False) -> dict[str, Any]:
+    """Which data set lies in a folder, its splits, and what of it is missing or, with `decode`, damaged. It runs in a process
+    of its own.
+
+    >>> import fungi
+    >>> fungi.data("demo/images/test")["kind"]
+    'image, classes'
+    """
+    return dict(_command.run(["data", path(data, "data"), "--json", *["--decode"] * decode]))
 
 
 def reproduce(*arguments: str) -> Any:

@@ -55,5 +55,31 @@ TEST(Choose, SaysWhichWeightsAndHowToUseThem) {
   refuses("knn " + at + " " + at + " --features 'embedding+0*kl'", 1, "above 0");
 }
 
+// Noise in the second block of one store, the same signal in the third of both.
+TEST(Choose, WithoutLabelsByASecondDraw) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const char* name, size_t seed) {
+    std::vector<test::MadeRow> rows;
+    for (size_t i = 0; i < 60; ++i)
+      rows.push_back(
+          {std::to_string(i), -1, {random_row(1, i), random_row(seed, i), random_row(3, i)}});
+    test::write_made_store(folder / name, rows, {}, {"embedding", "kl", "dino"});
+    return (folder / name).string();
+  };
+  const std::string one = write("one", 10), two = write("two", 11);
+  const Outcome o = run_fungi("choose " + one + " --draw " + two + " -k 5 --json");
+  ASSERT_EQ(o.status, 0) << o.err;
+  const Json choice = Json::parse(o.out);
+  EXPECT_NE(std::string(choice["chosen"]["features"]).find("dino"), std::string::npos) << o.out;
+  EXPECT_EQ(choice["best_of_blocks"].size(), 4u);
+  EXPECT_EQ(choice["best_of_blocks"][2]["disputed"], 0);  // embedding+dino, which no draw changes
+  EXPECT_GT(choice["best_of_blocks"][1]["disputed"], 0.01);
+  const Outcome text = run_fungi("choose " + one + " --draw " + two + " -k 5");
+  EXPECT_NE(text.out.find("fungi knn " + one), std::string::npos) << text.out;
+  const Outcome unlabelled = run_fungi("choose " + one);
+  EXPECT_EQ(unlabelled.status, 1);
+  EXPECT_NE(unlabelled.err.find("--draw"), std::string::npos) << unlabelled.err;
+}
+
 }  // namespace
 }  // namespace fungi

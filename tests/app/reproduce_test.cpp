@@ -46,7 +46,7 @@ void link_pictures(const std::string& split, size_t classes, size_t each, const 
 
 TEST(Reproduce, ListsTables) {
   const json list = reproduce("");
-  EXPECT_EQ(list.size(), 14u);
+  EXPECT_EQ(list.size(), 21u);
   std::set<std::string> names;
   for (const json& t : list) names.insert(t["table"].get<std::string>());
   for (const char* name : {"knn", "linear", "clusters", "retrieval", "audio"})

@@ -49,7 +49,7 @@ struct Views {
 TEST(Backward, AllocatesNothingTheSecondTime) {
   Pool pool(1);
   const Views views;
-  for (const Precision precision : {Precision::f32, Precision::bf16})
+  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::int8})
     for (const Architecture& a : architectures())
       for (const char* layer : {"blocks.0.attn.qkv", "blocks.0.attn.proj", "blocks.1.mlp.fc1",
                                 "blocks.-1.mlp.fc2", "blocks.-1.attn.proj"}) {

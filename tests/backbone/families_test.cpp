@@ -14,6 +14,14 @@ namespace {
 
 using golden::Family;
 
+// Whose files have biases of queries and values alone.
+bool has_no_key_bias(const std::string& name) {
+  for (const char* family : {"timm_eva02_clip", "timm_eva_giant", "timm_dinov3_plus",
+                             "timm_rope_gap", "hf_dinov3", "whisper"})
+    if (name.starts_with(family)) return true;
+  return false;
+}
+
 class Families : public testing::TestWithParam<std::tuple<std::string, Isa>> {};
 
 TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
@@ -63,7 +71,7 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
           for (size_t x = 0; x < cols; ++x)
             full[y * cols + x] += double(g.b(r, y)) * (x < g.a.cols() ? g.a(r, x) : 1.0f);
       const double* truth = expected.values.data() + i * rows * cols;
-      if ((a.family == "eva02-clip" || a.family == "whisper") && options.layer.ends_with("qkv"))
+      if (has_no_key_bias(name) && options.layer.ends_with("qkv"))
         for (size_t y = rows / 3; y < 2 * rows / 3; ++y)
           full[y * cols + cols - 1] = 0;  // the file has no such parameter
       EXPECT_LT(golden::relative_error(full.data(), truth, full.size()), 1e-4)
@@ -97,7 +105,7 @@ TEST_P(Families, AllTokens) {
             2e-5);
 }
 
-TEST(GoldenFamilies, NoneIsLost) { EXPECT_GE(golden::backbones().size(), 72u); }
+TEST(GoldenFamilies, NoneIsLost) { EXPECT_GE(golden::backbones().size(), 95u); }
 
 INSTANTIATE_TEST_SUITE_P(, Families,
                          testing::Combine(testing::ValuesIn(golden::backbones()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sample is alone: the same bytes by itself, in batches of 3 and 16, with one and two threads, on
-// every instruction set and in both precisions.
+// every instruction set and in every precision.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -71,7 +71,8 @@ TEST_P(Invariance, SameBytesInAnyBatchAndThread) {
 
 INSTANTIATE_TEST_SUITE_P(, Invariance,
                          testing::Combine(testing::ValuesIn(supported_isas()),
-                                          testing::Values(Precision::f32, Precision::bf16),
+                                          testing::Values(Precision::f32, Precision::bf16,
+                                                          Precision::int8),
                                           testing::Values("blocks.1.attn.proj", "blocks.0.mlp.fc1",
                                                           "blocks.1.attn.qkv")),
                          [](const auto& p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of sounds of which different parts are padding: each is run as if it were alone, on every
-// instruction set and in both precisions; and what cannot be run is refused.
+// instruction set and in every precision; and what cannot be run is refused.
 #include <gtest/gtest.h>
 
 #include "fungi/backbone/backbone.h"
@@ -57,7 +57,8 @@ TEST_P(Sounds, SameBytesAloneAndInABatch) {
 
 INSTANTIATE_TEST_SUITE_P(, Sounds,
                          testing::Combine(testing::ValuesIn(supported_isas()),
-                                          testing::Values(Precision::f32, Precision::bf16),
+                                          testing::Values(Precision::f32, Precision::bf16,
+                                                          Precision::int8),
                                           testing::Values("blocks.1.attn.proj", "blocks.1.attn.qkv",
                                                           "blocks.0.mlp.fc1")));
 

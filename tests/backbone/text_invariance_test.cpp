@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text is alone: by itself, padded or not, in a batch with longer ones, on one thread or two, it
-// has the same bytes, in every family, on every instruction set and in both precisions. And padding
+// has the same bytes, in every family, on every instruction set and in every precision. And padding
 // is not computed.
 #include <gtest/gtest.h>
 
@@ -80,14 +80,14 @@ TEST_P(TextInvariance, SameBytesInAnyBatchAndThread) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, TextInvariance,
-                         testing::Combine(testing::ValuesIn(text_families()),
-                                          testing::ValuesIn(supported_isas()),
-                                          testing::Values(Precision::f32, Precision::bf16)),
-                         [](const auto& p) {
-                           return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param)) +
-                                  "_" + to_string(std::get<2>(p.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    , TextInvariance,
+    testing::Combine(testing::ValuesIn(text_families()), testing::ValuesIn(supported_isas()),
+                     testing::Values(Precision::f32, Precision::bf16, Precision::int8)),
+    [](const auto& p) {
+      return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param)) + "_" +
+             to_string(std::get<2>(p.param));
+    });
 
 }  // namespace
 }  // namespace fungi

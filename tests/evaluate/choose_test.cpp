@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fungi/base/random.h"
@@ -138,6 +139,60 @@ TEST_F(Choosing, LargerStoresAreDrawnFrom) {
   EXPECT_EQ(choice.rows, 50u);
   ASSERT_FALSE(choice.notes.empty());
   EXPECT_NE(choice.notes[0].find("50 of 90 rows"), std::string::npos);
+}
+
+// Two draws of a class's signal in a block, beside noise of their own.
+TEST_F(Choosing, WithoutLabelsWhatTwoDrawsAgreeOnIsTaken) {
+  const auto draw = [&](uint64_t seed, double signal, double noise) {
+    std::vector<MadeRow> list;
+    for (size_t i = 0; i < 120; ++i) {
+      const RandomStream same(1, "sample", i), own(seed, "draw", i);
+      MadeRow row{std::to_string(i), -1, {{}, {}, {}}};
+      for (size_t c = 0; c < 6; ++c) {
+        row.blocks[0].push_back(float(same.normal(c)));
+        row.blocks[1].push_back(float(signal * same.normal(10 + c) + noise * own.normal(c)));
+        row.blocks[2].push_back(float(own.normal(20 + c)));
+      }
+      list.push_back(std::move(row));
+    }
+    const auto folder = folder_ / std::to_string(stores_++);
+    test::write_made_store(folder, list, {}, {"embedding", "kl", "dino"});
+    return Store::open(folder);
+  };
+  const Store a = draw(1, 1, 0.1), b = draw(2, 1, 0.1);
+  const StableChoice choice = choose_stable_features(a, b, {.k = 7}, pool_);
+  EXPECT_GT(choice.chosen.weights[1], 0);
+  EXPECT_LE(choice.chosen.weights[2], 0.25);  // so little changes no neighbour
+  EXPECT_GT(choice.chosen.gain, 3 * choice.chosen.gain_error);
+  ASSERT_EQ(choice.best_of_blocks.size(), 4u);
+  EXPECT_EQ(choice.best_of_blocks[0].features, "embedding");
+  EXPECT_EQ(choice.best_of_blocks[0].gain, 0);
+  // The shares, by the exact search on the joined rows.
+  const WeightedFeatures one{.features = choice.best_of_blocks[3].features};
+  const auto near = [&](const Store& store, const std::string& features) {
+    const FeatureSet set = store.load(features);
+    return knn(set.features, set.features, 7, pool_, {.skip_same_row = true});
+  };
+  const Neighbours first = near(a, one.features), second = near(b, one.features),
+                   alone = near(a, "embedding");
+  double agreed = 0, disputed = 0;
+  const auto has = [](const Neighbours& n, size_t row, uint32_t id) {
+    const auto* begin = n.index.row(row);
+    return std::find(begin, begin + 7, id) != begin + 7;
+  };
+  for (size_t i = 0; i < 120; ++i)
+    for (size_t j = 0; j < 7; ++j) {
+      const uint32_t id = second.index(i, j);
+      disputed += !has(first, i, id);
+      agreed += has(first, i, id) && !has(alone, i, id);
+    }
+  EXPECT_NEAR(choice.best_of_blocks[3].agreed, agreed / 840, 1e-12);
+  EXPECT_NEAR(choice.best_of_blocks[3].disputed, disputed / 840, 1e-12);
+
+  const StableChoice noise = choose_stable_features(draw(1, 0, 1), draw(2, 0, 1), {.k = 7}, pool_);
+  EXPECT_EQ(noise.chosen.features, "embedding");
+  EXPECT_EQ(noise.notes.size(), 1u);
+  EXPECT_ERROR("its samples are not those", choose_stable_features(a, made({1, 1, 1}), {}, pool_));
 }
 
 TEST_F(Choosing, WhatCannotBeChosenFrom) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "fungi/evaluate/numpy_random.h"
+#include "fungi/base/numpy_random.h"
 #include "tests/evaluate/golden.h"
 
 namespace fungi {

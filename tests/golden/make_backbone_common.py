@@ -109,7 +109,8 @@ def stacked(parts):
 def layer_gradients(forward, layers, seed):
     """forward(i) -> embedding [1, d] of sample i. Returns {canonical name: [n, H, K(+1)]}.
 
-    A stacked layer with a bias in only some parts gets zeros in the bias column of the others.
+    A stacked layer with a bias in only some parts gets zeros in the bias column of the others. A
+    bias may also be a list of parts itself, None where there is none.
     """
     out = {name: [] for name in layers}
     for i in range(seed.shape[0]):
@@ -117,16 +118,20 @@ def layer_gradients(forward, layers, seed):
         params, slots = [], []
         for name, parts in layers.items():
             for weight, bias in stacked(parts):
-                slots.append((name, len(params), None if bias is None else len(params) + 1))
-                params += [weight] if bias is None else [weight, bias]
+                pieces = bias if isinstance(bias, list) else [bias]
+                slots.append((name, len(params), pieces))
+                params += [weight] + [piece for piece in pieces if piece is not None]
         unique = list({id(p): p for p in params}.values())
         position = {id(p): k for k, p in enumerate(unique)}
         grads = torch.autograd.grad(loss, unique)
         per_name = {}
-        for name, w, b in slots:
+        for name, w, pieces in slots:
             gw = grads[position[id(params[w])]]
             gw = gw.reshape(gw.shape[0], -1)
-            gb = None if b is None else grads[position[id(params[b])]]
+            rows = gw.shape[0] // len(pieces)
+            gb = torch.cat([torch.zeros(rows, dtype=gw.dtype) if piece is None else
+                            grads[position[id(piece)]] for piece in pieces])
+            gb = None if all(piece is None for piece in pieces) else gb
             per_name.setdefault(name, []).append((gw, gb))
         for name, parts in per_name.items():
             with_bias = any(gb is not None for _, gb in parts)

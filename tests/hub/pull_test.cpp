@@ -144,7 +144,8 @@ TEST_F(PullTest, ATokenStaysWithItsHost) {
 
 TEST_F(PullTest, GoesOnWhereItBrokeOff) {
   for (const char* trouble : {"cut", "no ranges", "busy", "wrong once", "stall", "no blobs"}) {
-    const std::string model = std::string("bad/") + std::to_string(size_t(trouble[0]) + trouble[1]);
+    std::string model = std::string("bad/") + trouble;
+    std::replace(model.begin(), model.end(), ' ', '-');
     const fs::path file = with(model, trouble);
     hub_->forget_log();
     EXPECT_EQ(pull(model, options()).stopped, false) << trouble;
@@ -164,7 +165,8 @@ TEST_F(PullTest, WhatIsNotWhatItShouldBeIsNotKept) {
                                                           {"other etag", "it is changing"},
                                                           {"other commit", "expected revision"}};
   for (const auto& [trouble, said] : troubles) {
-    const std::string model = std::string("bad/") + trouble[0] + trouble[6];
+    std::string model = std::string("bad/") + trouble;
+    std::replace(model.begin(), model.end(), ' ', '-');
     const fs::path file = with(model, trouble);
     EXPECT_ERROR(said, get(model));
     EXPECT_FALSE(fs::exists(file)) << trouble;

@@ -12,5 +12,7 @@ namespace fungi::kernel {
 
 extern const Kernel emulated_amx_bf16;
 constinit const Kernel emulated_amx_bf16 = tile_table("emulated-amx-bf16");
+extern const ByteProducts emulated_amx_int8;
+constinit const ByteProducts emulated_amx_int8 = tile_byte_products("emulated-amx-int8");
 
 }  // namespace fungi::kernel

@@ -4,7 +4,6 @@
 browser notices, must fail the same check. Exit status 77: there is no browser (CTest counts it as skipped).
 
     browser_test.py FUNGI SOURCE_FOLDER"""
-import math
 import os
 import pathlib
 import re
@@ -12,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import wave
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from clips import make_clips  # noqa: E402
 
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
@@ -49,13 +50,7 @@ def make_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.
 
 def make_sound_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.Path | None:
     """A page with clips that can be heard; none where the program was built without sounds."""
-    for name, hertz in (("low", 200), ("high", 3000)):
-        (place / "clips" / name).mkdir(parents=True)
-        for i in range(6):
-            with wave.open(str(place / "clips" / name / f"{i}.wav"), "wb") as clip:
-                clip.setnchannels(1), clip.setsampwidth(2), clip.setframerate(16000)
-                clip.writeframes(b"".join(int(9000 * math.sin(n * n * 1e-7 * i + n * hertz * 6.2832 / 16000)).to_bytes(2, "little", signed=True)
-                                          for n in range(4000)))
+    make_clips(place / "clips")
     extract = [fungi, "extract", place / "clips", "-q", "-m", source / "tests/golden/backbone/hf_ast", "--objectives", "kl:width=16"]
     result = subprocess.run([*extract, "-o", place / "heard"], capture_output=True, text=True)
     if "was built without" in result.stderr:

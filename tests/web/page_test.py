@@ -5,7 +5,6 @@ Exit status 77: there is no Chromium, no Node, or no package of npm to drive it 
 
     page_test.py FUNGI SOURCE_FOLDER BUILD_FOLDER [FOLDER_FOR_SCREENSHOTS]"""
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -13,8 +12,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-import wave
 import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from clips import make_clips  # noqa: E402
 
 WORDS = "how do i locate my card where is it lost a new one who what when was born in".split()
 
@@ -44,16 +45,6 @@ def install(source: pathlib.Path, build: pathlib.Path) -> tuple[pathlib.Path, st
     return place, ""
 
 
-def make_sounds(place: pathlib.Path) -> None:
-    for name, hertz in (("low", 200), ("high", 3000)):
-        (place / "recordings" / name).mkdir(parents=True)
-        for i in range(6):
-            with wave.open(str(place / "recordings" / name / f"{i}.wav"), "wb") as clip:
-                clip.setnchannels(1), clip.setsampwidth(2), clip.setframerate(16000)
-                clip.writeframes(b"".join(int(9000 * math.sin(n * n * 1e-7 * i + n * hertz * 6.2832 / 16000)).to_bytes(2, "little", signed=True)
-                                          for n in range(4000)))
-
-
 def make_texts(place: pathlib.Path, model: pathlib.Path) -> None:
     (place / "sentence-model").mkdir()
     for name in ("model.safetensors", "config.json"):
@@ -74,7 +65,7 @@ def make_picture(file: pathlib.Path) -> None:
 
 def make_stores(fungi: str, source: pathlib.Path, place: pathlib.Path) -> list[tuple[str, str]]:
     """Stores with their data sets; sounds are missing where the program was built without them."""
-    make_sounds(place)
+    make_clips(place / "recordings")
     make_texts(place, source / "tests/golden/backbone/bert_mean")
     make_picture(place / "stripes.png")
     (place / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and nothing more")
