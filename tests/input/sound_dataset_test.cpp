@@ -120,6 +120,8 @@ TEST_F(SoundDatasets, Esc50) {
     EXPECT_EQ(test->class_names(), (Ids{"chirping_birds", "dog", "vacuum_cleaner"}));
     EXPECT_EQ(labels(*test), Labels{1});
     EXPECT_EQ(sound(*train, 1).samples.size(), 4u);
+    EXPECT_EQ(ids(*open({.split = "test"}, inside)), Ids{"1-100032-A-0.wav"}) << "the paper's";
+    EXPECT_EQ(ids(*open({.split = "train"}, inside)), (Ids{"2-1.wav", "2-2.wav"}));
   }
 }
 
