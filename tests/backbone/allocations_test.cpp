@@ -82,9 +82,9 @@ TEST(Backward, OfARecordingAllocatesNothingTheSecondTime) {
   Recording recording(backbone, 3);
   backbone.forward(views.of(a), workspace, embeddings);
   backbone.record(workspace, recording);
-  backbone.backward(embeddings, recording, 0, workspace, gradient);
+  backbone.backward(embeddings, recording, 0, workspace, {&gradient, 1});
   const size_t before = test::requests;
-  backbone.backward(embeddings, recording, 0, workspace, gradient);
+  backbone.backward(embeddings, recording, 0, workspace, {&gradient, 1});
   EXPECT_EQ(test::requests, before);
 }
 

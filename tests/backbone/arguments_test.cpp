@@ -77,11 +77,11 @@ TEST_F(BackboneArguments, RecordingsCheckTheirs) {
   plain.record(workspace_, recording);
   EXPECT_ERROR("room for 2 more views", plain.record(workspace_, recording));
   EXPECT_ERROR("expected a 2x48 matrix, found 2x1",
-               plain.backward(narrow_, recording, 0, workspace_, gradient_));
+               plain.backward(narrow_, recording, 0, workspace_, {&gradient_, 1}));
   for (const size_t first : {size_t{1}, size_t{3}, SIZE_MAX, SIZE_MAX - 1})
     EXPECT_ERROR("among the 2 recorded",
-                 plain.backward(embeddings_, recording, first, workspace_, gradient_));
-  plain.backward(embeddings_, recording, 0, workspace_, gradient_);
+                 plain.backward(embeddings_, recording, first, workspace_, {&gradient_, 1}));
+  plain.backward(embeddings_, recording, 0, workspace_, {&gradient_, 1});
   EXPECT_ERROR("run forward()", plain.backward(embeddings_, workspace_, gradient_));
   EXPECT_ERROR("run forward()", plain.record(workspace_, small));
   const Backbone dense = make(true);

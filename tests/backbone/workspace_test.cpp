@@ -88,7 +88,7 @@ TEST(Workspace, BackwardAndRecordWantTheirOwnForward) {
   Workspace second;
   EXPECT_THROW(other.backward(d, of_one, 0, second, g), Error);
   run(other, second);
-  EXPECT_NO_THROW(one.backward(d, of_one, 0, second, g)) << "any workspace will do";
+  EXPECT_NO_THROW(one.backward(d, of_one, 0, second, {&g, 1})) << "any workspace will do";
 }
 
 TEST(Arena, ElementsOfAnotherTypeOrWidthAreFresh) {

@@ -74,7 +74,7 @@ class MiniVitFeatures : public testing::Test {
     const double loss = objective.loss_and_gradient({e}, {d, {}});
     EXPECT_NEAR(loss, printed.loss, kRelative * std::abs(printed.loss));
     LayerGradient g;
-    backbone_.backward(d, recording, 0, workspace, g);
+    backbone_.backward(d, recording, 0, workspace, {&g, 1});
     const double scale = objective.gradient_scale();
     mini::Vector b1 = printed.b1;
     for (double& x : b1) x *= scale;
