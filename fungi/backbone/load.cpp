@@ -68,8 +68,11 @@ Block load_block(const Architecture& a, const Kernels& kernels, const Tensors& t
   b.mlp_norm = load_norm(tensors, p + "mlp.norm");
   b.scale1 = tensors.vector(p + "ls1");
   b.scale2 = tensors.vector(p + "ls2");
-  const std::vector<float> attended = qkv_inputs(a, tensors, b, needed.stored),
-                           mixed = extents(a.post_norm ? b.norm1 : b.norm2);
+  std::vector<float> attended, mixed;
+  if (kernels.products.pack_smoothed) {
+    attended = qkv_inputs(a, tensors, b, needed.stored);
+    mixed = extents(a.post_norm ? b.norm1 : b.norm2);
+  }
   const LinearTables qkv{kernels.products, transposed(needed.qkv), attended};
   if (b.pruned) {
     const Matrix<float> weight = tensors.matrix(p + "attn.qkv.weight");

@@ -113,26 +113,16 @@ void RecipeWriter::clip_block(const std::string& b, const std::string& f) {
 }
 
 std::span<const Dialect* const> dialects() {
-  static constexpr const Dialect* all[] = {&kKwtNames,
-                                           &kTimmNames,
-                                           &kEvaNames,
-                                           &kTorchvisionNames,
-                                           &kHuggingfaceClipNames,
-                                           &kClipNames,
-                                           &kHuggingfaceVitNames,
-                                           &kBertNames,
-                                           &kDistilbertNames,
-                                           &kMpnetNames,
-                                           &kAlbertNames,
-                                           &kModernbertNames,
-                                           &kT5Names,
-                                           &kAugregNames,
-                                           &kWhisperNames,
-                                           &kDinov3Names,
-                                           &kSiglipNames,
-                                           &kAimv2Names,
-                                           &kTimmRotaryNames,
-                                           &kTimmAimv2Names};
+  static constexpr const Dialect* all[] = {&kKwtNames,        &kTimmNames,
+                                           &kEvaNames,        &kTorchvisionNames,
+                                           &kSiglipNames,     &kHuggingfaceClipNames,
+                                           &kClipNames,       &kHuggingfaceVitNames,
+                                           &kBertNames,       &kDistilbertNames,
+                                           &kMpnetNames,      &kAlbertNames,
+                                           &kModernbertNames, &kT5Names,
+                                           &kAugregNames,     &kWhisperNames,
+                                           &kDinov3Names,     &kAimv2Names,
+                                           &kTimmRotaryNames, &kTimmAimv2Names};
   return all;
 }
 

@@ -163,7 +163,8 @@ void refuse_unknown(const Checkpoint& checkpoint) {
         checkpoint.path(),
         "save it with model.save_pretrained() in place of torch.save(model.state_dict())");
   const auto all = dialects();
-  for (auto d = all.rbegin(); d != all.rend(); ++d)  // EVA before timm, most of whose names it has
+  for (auto d = all.rbegin(); d != all.rend(); ++d)  // EVA before timm, CLIP before SigLIP,
+                                                     // most of whose names they have
     if (const std::string missing = missing_anchor(checkpoint, (**d).anchors, "", false);
         !missing.empty())
       fail(

@@ -8,6 +8,7 @@
 #include "fungi/input/cifar_pickle.h"
 #include "fungi/input/dataset_parts.h"
 #include "fungi/input/dataset_records.h"
+#include "fungi/input/published_parts.h"
 
 namespace fungi::dataset {
 namespace {
@@ -107,13 +108,12 @@ class CifarDataset final : public RecordDataset {
 }  // namespace
 
 fs::path unpacked_cifar(const fs::path& folder) {
-  const auto is_file = [&](const fs::path& name) { return fs::is_regular_file(folder / name); };
-  if (is_file("batches.meta") || (is_file("meta") && is_file("train") && is_file("test")))
-    return folder;
+  const auto has = [&](const char* name) { return is_file(folder / name); };
+  if (has("batches.meta") || (has("meta") && has("train") && has("test"))) return folder;
   fs::path only;
   for (const char* name :
        {"cifar-10-batches-py", "cifar-10-batches-bin", "cifar-100-python", "cifar-100-binary"})
-    if (fs::is_directory(folder / name)) {
+    if (is_folder(folder / name)) {
       if (!only.empty()) return {};
       only = folder / name;
     }

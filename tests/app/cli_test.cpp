@@ -266,7 +266,7 @@ TEST(CommandLine, WordsThatMeanNothingAreRefused) {
       {"extract d -m m -o s --projection none --projection-dim 5", "--projection-dim"},
       {"reproduce knn --use vit", "expected BACKBONE=FILE, found vit"},
       {"reproduce --seed 3", "table"},
-      {"reproduce knm", "there is no table 'knm': choose one of knn, "},
+      {"reproduce knm", "there is no table 'knm': choose all, or one of knn, "},
       {"inspect m --set head=3", "'head' is not a fact that can be stated: choose one of"},
       {"extract d -m m -o s --layer blocks.0.mlp", "expected blocks.N.attn.qkv"},
       {"bench -m vit_tiny_patch16_224 --layer blocks.x.mlp.fc1", "found blocks.x.mlp.fc1"}};

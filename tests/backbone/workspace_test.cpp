@@ -86,7 +86,7 @@ TEST(Workspace, BackwardAndRecordWantTheirOwnForward) {
   EXPECT_THROW(one.record(workspace, of_other), Error) << "a foreign recording";
   one.record(workspace, of_one);
   Workspace second;
-  EXPECT_THROW(other.backward(d, of_one, 0, second, g), Error);
+  EXPECT_THROW(other.backward(d, of_one, 0, second, {&g, 1}), Error);
   run(other, second);
   EXPECT_NO_THROW(one.backward(d, of_one, 0, second, {&g, 1})) << "any workspace will do";
 }

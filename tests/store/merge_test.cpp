@@ -106,7 +106,7 @@ TEST(Merge, WhatDoesNotBelongTogetherIsRefused) {
   };
   EXPECT_ERROR("1 of 3 parts are missing: 2", merge({parts[0], parts[2]}));
   EXPECT_ERROR("given twice", merge({parts[0], parts[1], parts[2], parts[1]}));
-  EXPECT_ERROR("part 1/2, and",
+  EXPECT_ERROR("two is part 1/2",
                merge({parts[0], parts[1], other("two", samples, 1, example_spec(), 2)}));
   auto longer = example_samples(0, 31), labelled = samples;
   labelled[0].label = 2;
