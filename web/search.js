@@ -23,7 +23,7 @@ import {comparison} from "./neighbours.js";
 import {rowCard, sampleOf} from "./cards.js";
 
 const once = latest();
-const trail = []; // what was asked in this session, newest last
+const trail = []; // what was asked since the page was opened, newest last
 const kMostTrail = 12;
 
 // From anywhere: a sample becomes a question with an address of its own.
@@ -154,7 +154,7 @@ async function controls(store, values) {
   );
 }
 
-// What the address asks: a row, or a sample of this session.
+// What the address asks: a row, or a sample that was given before.
 function questionOf(values) {
   if (values.has("row")) return {row: Number(values.get("row"))};
   if (!values.has("sample")) return null;

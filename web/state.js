@@ -23,7 +23,7 @@ export function go(name, values, {replace = false} = {}) {
   else if (address !== location.hash) history.replaceState(history.state, "", address);
 }
 
-// Samples of this session by number.
+// Samples that were given, by number.
 const samples = [];
 export const keep = (sample) => samples.push(sample) - 1;
 export const kept = (number) => samples[number];

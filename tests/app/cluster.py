@@ -107,7 +107,7 @@ def main():
         text = (root / "examples/cluster/job.yaml").read_text()
         completions, script = pods(text)
         assert re.search(r'name: PARTS\n +value: "(\d+)"', text)[1] == str(completions)
-        script = script.replace("/work/", f"{work}/").replace(" -q &", " -q --objectives kl &")
+        script = script.replace("/volume/", f"{work}/").replace(" -q &", " -q --objectives kl &")
         for index in range(completions):
             for attempt in range(3):
                 status = subprocess.run(["bash", "-c", script], stdout=subprocess.DEVNULL,
