@@ -72,8 +72,18 @@ TEST_F(ServerTest, AnswersOnOneConnectionWithTheHeadersOfItsPage) {
   EXPECT_EQ(status_of(part), 200);
   EXPECT_NE(part.find("\"openapi\""), std::string::npos);
   EXPECT_EQ(status_of(one.ask("GET", "/metrics")), 200);
-  EXPECT_EQ(status("HEAD", "/healthz"), 200);
-  EXPECT_EQ(status("TRACE", "/healthz"), 405);
+  Client heads = client();
+  heads.send("HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(status_of(heads.receive()), 200);
+  // Also methods that nobody here has heard of.
+  for (const std::string method : {"TRACE", "PUT", "QUERY"})
+    for (const auto& [path, allowed] : {std::pair<std::string, std::string>("/healthz", "GET, HEAD"),
+                                        {"/v1/search?k=3", "POST"}}) {
+      const std::string refused = client().ask(method, path);
+      EXPECT_EQ(status_of(refused), 405) << method;
+      EXPECT_NE(refused.find("Allow: " + allowed + "\r\n"), std::string::npos) << refused;
+    }
+  EXPECT_EQ(status("QUERY", "/nothing"), 404);
   EXPECT_EQ(status("GET", "/v1/rows?id=row%203"), 200);
   EXPECT_EQ(status("GET", "/v1/rows/%2e%2e%2f%2e%2e%2fetc%2fpasswd"), 400);
 }

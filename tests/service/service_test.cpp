@@ -16,14 +16,7 @@
 namespace fungi {
 namespace {
 
-using test::form;
-using test::get;
-using test::Json;
-using test::json_of;
-using test::kForm;
-using test::made;
-using test::picture;
-using test::post;
+using namespace test;  // what a served store is asked
 
 // The neighbours as the library itself finds them in the store.
 Neighbours expected(const std::string& bytes, const std::string& name, const std::string& features,

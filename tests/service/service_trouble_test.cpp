@@ -11,15 +11,7 @@
 namespace fungi {
 namespace {
 
-using test::form;
-using test::get;
-using test::Json;
-using test::json_of;
-using test::kForm;
-using test::made;
-using test::picture;
-using test::post;
-using test::ServedStore;
+using namespace test;  // what a served store is asked
 
 TEST(ServiceTrouble, AFullQueueSaysWhenToComeBack) {
   ServiceOptions options = made().options();
