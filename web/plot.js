@@ -5,7 +5,9 @@ import {boxOf, inside, nearest, towards} from "./geometry.js";
 
 const kTurn = 500; // milliseconds from one set of places to the next
 const kMostPictures = 220,
-  kPicture = 46; // pixels
+  kPicture = 46, // pixels
+  kAside = 90, // for pictures around the points
+  kAbove = 130; // and for tools
 
 export class Plot {
   // on: {point(i or -1), open(i), select(list of i), picture(i) -> an image, perhaps still on its way}.
@@ -77,7 +79,9 @@ export class Plot {
     this.draw();
   }
   unit() {
-    return 0.9 * Math.min(this.width / this.box.width, this.height / this.box.height) * this.view.scale;
+    const across = Math.max(this.width - kAside, kAside) / this.box.width,
+      down = Math.max(this.height - kAbove, kAbove) / this.box.height;
+    return Math.min(across, down) * this.view.scale;
   }
   toScreen(x, y) {
     return [this.width / 2 + (x - this.view.x) * this.unit(), this.height / 2 - (y - this.view.y) * this.unit()];

@@ -58,7 +58,7 @@ function composer(store, small) {
     id: "text",
     rows: small ? 1 : 2,
     "data-first": true,
-    placeholder: small ? "another text" : "how do I activate my card?",
+    placeholder: small ? "another text" : "type or paste a text; Enter searches",
     onkeydown: (event) => {
       if (event.key !== "Enter" || event.shiftKey) return;
       event.preventDefault();

@@ -11,6 +11,7 @@
 #include "fungi/retrieve/database.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/search/knn.h"
+#include "fungi/service/opened.h"
 #include "tests/service/served_store.h"
 
 namespace fungi {
@@ -183,6 +184,28 @@ TEST(Service, RequestsThatArriveTogetherAreComputedTogether) {
   };
   EXPECT_EQ(value("fungi_samples_total"), 25u);
   EXPECT_LT(value("fungi_passes_total"), 20u);
+}
+
+TEST(Service, StoresThatWereMadeAlikeShareAModel) {
+  using service::Opened;
+  Pool pool(2);
+  const auto open = [&](const std::filesystem::path& model,
+                        const std::vector<std::shared_ptr<const Opened>>& others) {
+    return std::make_shared<const Opened>(
+        fungi::ServedStore{.path = made().store(), .name = "store", .model = model}, 0, 1, others,
+        pool);
+  };
+  const auto one = open("", {}), two = open("", {one}), elsewhere = open(made().model(), {one, two});
+  EXPECT_EQ(&one->extractor(), &two->extractor());
+  EXPECT_NE(&one->extractor(), &elsewhere->extractor());
+  ServiceOptions options = made().options();
+  options.stores.push_back({.path = made().store(), .name = "again"});
+  Service service(std::move(options));
+  const auto neighbours = [&](const char* store) {
+    return json_of(service.answer(post(
+        "/v1/search", form(picture(), "x.png", {{"store", store}}), kForm)))["searches"];
+  };
+  EXPECT_EQ(neighbours("store"), neighbours("again"));
 }
 
 TEST(Service, MapsAndGains) {

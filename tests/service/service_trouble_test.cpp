@@ -114,7 +114,7 @@ TEST(ServiceTrouble, EveryMistakeHasASentence) {
 }
 
 TEST(ServiceTrouble, StoresMayGrowGoAndComeBack) {
-  const ServedStore own;
+  const test::ServedStore own;
   Service service(own.options());
   const auto ask = [&](int status) {
     return json_of(service.answer(post("/v1/search", form(picture(), "x.png"), kForm)), status);
@@ -167,7 +167,7 @@ TEST(ServiceTrouble, AModelThatIsAnotherNowIsNoted) {
 }
 
 TEST(ServiceTrouble, NoLinkLeadsOutOfTheDataSet) {
-  const ServedStore own;
+  const test::ServedStore own;
   own.folder().write("secret.png", picture());
   const auto inside = own.pictures() / "ant/1.png";
   Service service(own.options());
