@@ -376,10 +376,11 @@ class MapView {
           ),
       ),
       cards,
-      list.length > kMostShown ? h("p", {class: "quiet"}, `The first ${kMostShown} are shown.`) : null,
+      list.length > kMostShown ? h("p", {class: "quiet"}, `${kMostShown} of them are shown.`) : null,
     );
     announce(`${plural(list.length, "point")} chosen, most of them ${sorted[0][0]}`);
-    const few = list.slice(0, kMostShown).map((i) => this.rowAt(i));
+    const step = Math.max(1, list.length / kMostShown); // some of all of them
+    const few = Array.from({length: Math.min(list.length, kMostShown)}, (_, i) => this.rowAt(list[Math.floor(i * step)]));
     const facts =
       this.store.samples === "text"
         ? await Promise.all(few.map((row) => api.row(this.store.name, row.row).catch(() => row)))
