@@ -99,6 +99,13 @@ TEST(Service, FindsWhatTheLibraryFinds) {
   const Json nearest = json_of(same)["searches"][0]["neighbours"][0];
   EXPECT_EQ(nearest["id"], "ant/2.png");
   EXPECT_EQ(nearest["distance"], 0);
+  EXPECT_EQ(json_of(service.answer(post(
+                "/v1/search", form(own, "x.png", {{"k", "3"}, {"name", "elsewhere/ant/2.png"}}),
+                kForm))),
+            json_of(same));
+  question["file"] = question["image"];  // whichever the store takes
+  question.erase("image");
+  EXPECT_EQ(json_of(service.answer(post("/v1/search", question.dump()))), found);
   // By row, which comes first itself, and does not vote.
   Pool pool(2);
   const auto database = open_database(made().store(), {}, pool);
