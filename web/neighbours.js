@@ -76,8 +76,7 @@ function column(store, search, other, wanted, title, kind, to, values) {
     h(
       "header",
       {},
-      h("h2", {}, title),
-      h("code", {}, search.features),
+      h("div", {}, h("h2", {}, title), h("code", {}, search.features)),
       said
         ? h(
             "p",

@@ -11,6 +11,7 @@
 #include "fungi/retrieve/rows_by_id.h"
 #include "fungi/retrieve/search_store.h"
 #include "fungi/search/knn.h"
+#include "fungi/search/knn_rows.h"
 
 namespace fungi {
 namespace {
@@ -23,10 +24,14 @@ class WholeStore final : public Database {
       : store_(std::move(store)),
         reduction_(Reduction::fit(*store_, options.features, 0, pool)),
         metric_(options.metric.value_or(Metric::euclidean)) {
-    if (rows() > options.memory / sizeof(float) / reduction_.output_width()) return;
+    const size_t width = reduction_.output_width();
+    if (rows() > options.memory / (width * sizeof(float) + KnnRows::bytes_of_row(width))) return;
+    held_ = Matrix<float>(rows(), width);
     reduction_.each_part(*store_, pool, [&](size_t first, View<const float> part) {
-      held_.push_back({first, copy_of(part)});
+      for (size_t i = 0; i < part.rows; ++i)
+        std::copy_n(part.row(i), width, held_.row(first + i));
     });
+    if (!held_.empty()) prepared_.emplace(held_, metric_, pool);
   }
   const Reduction& reduction() const override { return reduction_; }
   Metric metric() const override { return metric_; }
@@ -36,12 +41,7 @@ class WholeStore final : public Database {
   std::string class_name(size_t row) const override { return store_->class_name(checked(row)); }
   Matrix<float> vector(size_t row) const override {
     checked(row);
-    if (!held_.empty()) {
-      const auto behind = std::upper_bound(held_.begin(), held_.end(), row,
-                                           [](size_t r, const Part& p) { return r < p.first; });
-      const Part& part = *std::prev(behind);
-      return copy_of(part.rows.view().slice(row - part.first, 1));
-    }
+    if (!held_.empty()) return copy_of(held_.view().slice(row, 1));
     Matrix<float> values(1, reduction_.input_width());
     store_->read(reduction_.blocks(), true, row, values);
     return values;
@@ -60,10 +60,6 @@ class WholeStore final : public Database {
   }
 
  private:
-  struct Part {
-    size_t first;
-    Matrix<float> rows;
-  };
   size_t checked(size_t row) const {
     if (row >= rows())
       fail(fmt::format("asked for row {} of {}", row, rows()), store_->folder().string());
@@ -71,18 +67,15 @@ class WholeStore final : public Database {
   }
   Neighbours nearest(View<const float> queries, size_t k, Pool& pool,
                      const SearchOptions&) const override {
-    if (held_.empty() || k == 0 || k > rows())
-      return search_store(*store_, reduction_, queries, k, metric_, pool);
-    const auto each_part = [&](const auto& visit) {
-      for (const Part& part : held_) visit(part.first, part.rows);
-    };
-    return search_parts(each_part, queries, k, metric_, pool);
+    return prepared_ ? prepared_->search(queries, k, pool)
+                     : search_store(*store_, reduction_, queries, k, metric_, pool);
   }
 
   std::shared_ptr<const Store> store_;
   Reduction reduction_;
   Metric metric_;
-  std::vector<Part> held_;  // all rows, where they fit
+  Matrix<float> held_;  // all rows, where they fit
+  std::optional<KnnRows> prepared_;
   RowsById by_id_;
 };
 

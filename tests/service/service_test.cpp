@@ -11,19 +11,13 @@
 #include "fungi/retrieve/database.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/search/knn.h"
+#include "fungi/service/opened.h"
 #include "tests/service/served_store.h"
 
 namespace fungi {
 namespace {
 
-using test::form;
-using test::get;
-using test::Json;
-using test::json_of;
-using test::kForm;
-using test::made;
-using test::picture;
-using test::post;
+using namespace test;  // what a served store is asked
 
 // The neighbours as the library itself finds them in the store.
 Neighbours expected(const std::string& bytes, const std::string& name, const std::string& features,
@@ -105,6 +99,13 @@ TEST(Service, FindsWhatTheLibraryFinds) {
   const Json nearest = json_of(same)["searches"][0]["neighbours"][0];
   EXPECT_EQ(nearest["id"], "ant/2.png");
   EXPECT_EQ(nearest["distance"], 0);
+  EXPECT_EQ(json_of(service.answer(post(
+                "/v1/search", form(own, "x.png", {{"k", "3"}, {"name", "elsewhere/ant/2.png"}}),
+                kForm))),
+            json_of(same));
+  question["file"] = question["image"];  // whichever the store takes
+  question.erase("image");
+  EXPECT_EQ(json_of(service.answer(post("/v1/search", question.dump()))), found);
   // By row, which comes first itself, and does not vote.
   Pool pool(2);
   const auto database = open_database(made().store(), {}, pool);
@@ -190,6 +191,28 @@ TEST(Service, RequestsThatArriveTogetherAreComputedTogether) {
   };
   EXPECT_EQ(value("fungi_samples_total"), 25u);
   EXPECT_LT(value("fungi_passes_total"), 20u);
+}
+
+TEST(Service, StoresThatWereMadeAlikeShareAModel) {
+  using service::Opened;
+  Pool pool(2);
+  const auto open = [&](const std::filesystem::path& model,
+                        const std::vector<std::shared_ptr<const Opened>>& others) {
+    return std::make_shared<const Opened>(
+        fungi::ServedStore{.path = made().store(), .name = "store", .model = model}, 0, 1, others,
+        pool);
+  };
+  const auto one = open("", {}), two = open("", {one}), elsewhere = open(made().model(), {one, two});
+  EXPECT_EQ(&one->extractor(), &two->extractor());
+  EXPECT_NE(&one->extractor(), &elsewhere->extractor());
+  ServiceOptions options = made().options();
+  options.stores.push_back({.path = made().store(), .name = "again"});
+  Service service(std::move(options));
+  const auto neighbours = [&](const char* store) {
+    return json_of(service.answer(post(
+        "/v1/search", form(picture(), "x.png", {{"store", store}}), kForm)))["searches"];
+  };
+  EXPECT_EQ(neighbours("store"), neighbours("again"));
 }
 
 TEST(Service, MapsAndGains) {

@@ -229,6 +229,15 @@ const tests = {
       });
     await eventually(async () => (await inked()) > 2000, "points are drawn");
     const ink = await inked();
+    // Pictures instead of points, which its address says.
+    const shown = page.waitForResponse(/thumbnail.*side=64/);
+    await page.click("text=Pictures");
+    await shown;
+    await eventually(async () => (await inked()) > 1.5 * ink, "pictures are drawn");
+    assert.match(page.url(), /pictures=yes/);
+    await page.click("text=Pictures");
+    await eventually(async () => (await inked()) === ink, "points are drawn again");
+    assert.doesNotMatch(page.url(), /pictures/);
     // Around everything.
     const box = await (await page.$("canvas")).boundingBox();
     await page.click("text=Lasso");
