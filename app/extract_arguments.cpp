@@ -45,9 +45,11 @@ void ExtractArguments::add_to(CLI::App& verb) {
           "kl, dino, simclr, deepcluster, ibot, mlm with parameters (simclr:negatives=64), or none")
       ->capture_default_str()
       ->check(objective_word());
-  verb.add_option("--preset", preset, "native: what is right; paper, lib: what the references do")
+  verb.add_option("--preset", preset,
+                  "native: what is right; paper, lib: what the references do; fast: fewer and "
+                  "smaller views, in int8 unless --precision says otherwise")
       ->capture_default_str()
-      ->check(CLI::IsMember({"native", "paper", "lib"}));
+      ->check(CLI::IsMember({"native", "paper", "lib", "fast"}));
   projection.add_to(verb);
   verb.add_option("--given", given,
                   "Heads or a projection of your own: .npz or .safetensors with tensors named as "
