@@ -18,7 +18,8 @@ int hue(size_t label, size_t count) {
   return count <= 12 ? int(360 * label / std::max<size_t>(count, 1)) : int(label * 137 % 360);
 }
 
-// A round number so that at most five steps cover the range.
+}  // namespace
+
 double tick_step(double range) {
   const double rough = std::max(range, 1e-9) / 5,
                power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -26,8 +27,6 @@ double tick_step(double range) {
     if (factor * power >= rough) return factor * power;
   return 10 * power;
 }
-
-}  // namespace
 
 std::string bar_cell(double value, double low, double high, std::string_view css_class) {
   low = std::min(low, 0.0);

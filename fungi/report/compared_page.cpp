@@ -4,98 +4,205 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
+#include "fungi/report/compared_figures.h"
 #include "fungi/report/html.h"
 
 namespace fungi {
 namespace {
 
-constexpr size_t kBars = 40;  // rows of a chart
-
 constexpr const char* kStyle = R"css(
-.warning{border-left:4px solid #c60;padding:.3rem .8rem;margin:.6rem 0}
-.compared td,.compared th{padding:.1rem .6rem;text-align:left}.compared td.n{text-align:right;font-variant-numeric:tabular-nums}
-.compared tr.none td{color:var(--soft)}svg.bars{max-width:100%;height:auto}svg.bars text{font:12px sans-serif;fill:var(--ink)}
-svg.bars .paper{fill:#9aa7b5}svg.bars .ours{fill:var(--accent)}details{margin:.4rem 0}
+.warning{border-left:4px solid #c60;background:var(--panel);padding:.4rem .8rem;margin:.6rem 0}
+.chips{display:flex;flex-wrap:wrap;gap:.35rem;margin:1.2rem 0 0;padding:0;list-style:none;font-size:.85rem}
+.chips a{display:block;border:1px solid var(--line);border-radius:1rem;padding:.1rem .7rem;color:var(--ink);text-decoration:none}.chips a:hover{background:var(--panel)}.chips span{color:var(--soft)}
+h3{font-size:1rem;margin:1rem 0 .2rem}
+.pivot{margin-top:.6rem}.pivot td,.pivot th{vertical-align:top;padding-right:1.1rem}.pivot .group th{color:var(--soft);font-size:.9rem;padding-top:.7rem}.pivot small,.all small{color:var(--soft);white-space:nowrap}.pivot tbody th{white-space:nowrap}
+.pivot td{line-height:1.25}
+.all td:nth-child(-n+4),.all th:nth-child(-n+4){text-align:left}.all .none td{color:var(--soft)}
+.later{border:1px solid var(--line);border-radius:8px;padding:.45rem .9rem;margin:.5rem 0}.later summary b{color:var(--ink);font-weight:600}.later summary span{white-space:nowrap}
+details ul{margin:.4rem 0;padding-left:1.2rem}details li{margin:.15rem 0;overflow-wrap:anywhere}
 )css";
 
 std::string number(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "–";
 }
 
-std::string table_of(const ComparedTable& table) {
+std::string with_deviation(const std::optional<double>& value,
+                           const std::optional<double>& deviation, int digits) {
+  if (!value) return "–";
+  return fmt::format("{:.{}f}{}", *value, digits,
+                     deviation ? fmt::format(" ±{:.{}f}", *deviation, digits) : "");
+}
+
+std::optional<double> difference(const ComparedNumber& n) {
+  if (!n.paper || !n.ours) return {};
+  return *n.ours - *n.paper;
+}
+
+size_t computed(const ComparedTable& table) {
+  return size_t(std::count_if(table.numbers.begin(), table.numbers.end(),
+                              [](const ComparedNumber& n) { return n.ours.has_value(); }));
+}
+
+// Every number, one to a line: to be read through, or copied.
+std::string all_numbers(const ComparedTable& table) {
   std::string rows;
   for (const ComparedNumber& n : table.numbers)
     rows += fmt::format(
-        "<tr{}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-        n.ours ? "" : " class=\"none\"", html::escape(n.backbone), html::escape(n.data),
-        html::escape(n.setting), html::breakable(n.features), number(n.paper, "{:.1f}"),
-        number(n.ours, "{:.2f}"),
-        number(n.paper && n.ours ? std::optional(*n.ours - *n.paper) : std::nullopt, "{:+.2f}"));
+        "<tr{}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+        n.ours ? "" : " class=none", html::escape(n.backbone), html::escape(n.data),
+        html::escape(n.setting), html::breakable(n.features),
+        with_deviation(n.paper, n.paper_deviation, 1), with_deviation(n.ours, n.deviation, 2),
+        number(difference(n), "{:+.2f}"));
   return fmt::format(
-      "<table class=\"compared\"><thead><tr><th>backbone</th><th>data</th><th>setting</th>"
-      "<th>features</th><th>paper</th><th>ours</th><th>difference</th></tr></thead>"
-      "<tbody>{}</tbody></table>",
-      rows);
+      "<details><summary>all {} numbers, with the paper's</summary><div class=scroll><table "
+      "class=all><thead><tr><th scope=col>backbone</th><th scope=col>data</th><th "
+      "scope=col>setting</th><th scope=col>features</th><th scope=col>paper</th><th "
+      "scope=col>ours</th><th scope=col>difference</th></tr></thead><tbody>{}</tbody></table></div>"
+      "</details>",
+      table.numbers.size(), rows);
 }
 
-std::string bar(const char* kind, const std::optional<double>& value, size_t y) {
-  if (!value) return "";
-  const double wide = 4 * std::clamp(*value, 0.0, 100.0);
+std::string cell(const ComparedNumber* n) {
+  if (!n || !n->ours) return "<td>–</td>";
   return fmt::format(
-      "<rect class=\"{}\" x=\"330\" y=\"{}\" width=\"{:.1f}\" height=\"9\"/>"
-      "<text x=\"{:.1f}\" y=\"{}\" style=\"font-size:10px\">{:.1f}</text>",
-      kind, y, wide, 335 + wide, y + 9, *value);
+      "<td>{}{}</td>", with_deviation(n->ours, n->deviation, n->unit == "percent" ? 2 : 1),
+      n->paper ? fmt::format("<br><small>{} {:+.1f}</small>",
+                             with_deviation(n->paper, n->paper_deviation, 1), *difference(*n))
+               : "");
 }
 
-// Two bars for each number of ours: the paper's, and ours.
-std::string chart_of(const ComparedTable& table) {
-  std::string bars;
-  size_t y = 4, shown = 0;
+// What was computed: a column of each data set, groups of backbone and setting.
+std::string pivot(const ComparedTable& table) {
+  std::vector<std::string> columns;
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // and features
+  std::map<std::array<std::string, 3>, const ComparedNumber*> cells;
+  bool paper = false;
+  const auto once = [](std::vector<std::string>& list, const std::string& name) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+  };
   for (const ComparedNumber& n : table.numbers) {
-    if (!n.ours || shown == kBars) continue;
-    ++shown;
-    bars += fmt::format("<text x=\"322\" y=\"{}\" text-anchor=\"end\">{}</text>", y + 14,
-                        html::escape(fmt::format("{} {} {}", n.data, n.setting, n.features)));
-    bars += bar("paper", n.paper, y) + bar("ours", n.ours, y + 10);
-    y += 26;
+    if (!n.ours) continue;
+    const std::string group = n.backbone + (n.setting == "full" ? "" : ", " + n.setting);
+    once(columns, n.data);
+    auto at = std::find_if(groups.begin(), groups.end(),
+                           [&](const auto& one) { return one.first == group; });
+    if (at == groups.end()) at = groups.insert(at, {group, {}});
+    once(at->second, n.features);
+    cells[{group, n.features, n.data}] = &n;
+    paper = paper || n.paper;
   }
-  if (shown == 0) return "";
+  std::string head, body;
+  for (const std::string& column : columns)
+    head += fmt::format("<th scope=col>{}</th>", html::escape(column));
+  for (const auto& [group, features] : groups) {
+    body += fmt::format("<tr class=group><th scope=colgroup colspan={}>{}</th></tr>",
+                        columns.size() + 1, html::escape(group));
+    for (const std::string& one : features) {
+      body += fmt::format("<tr><th scope=row>{}</th>", html::escape(short_features(one)));
+      for (const std::string& column : columns) {
+        const auto found = cells.find({group, one, column});
+        body += cell(found == cells.end() ? nullptr : found->second);
+      }
+      body += "</tr>";
+    }
+  }
   return fmt::format(
-      "<svg class=\"bars\" viewBox=\"0 0 790 {0}\" width=\"790\" height=\"{0}\" role=\"img\" "
-      "aria-label=\"paper and ours, in percent\">{1}</svg><p>grey: the paper; coloured: ours</p>",
-      y + 4, bars);
+      "<div class=scroll><table class=pivot><caption>ours{}</caption><thead><tr><th "
+      "scope=col>features</th>{}</tr></thead><tbody>{}</tbody></table></div>",
+      paper ? "; below it the paper's number, and the difference" : "", head, body);
 }
 
-std::string list_of(const char* title, const std::vector<std::string>& lines) {
-  if (lines.empty()) return "";
+std::string missing_list(const ComparedTable& table) {
   std::string items;
-  for (const std::string& line : lines) items += fmt::format("<li>{}</li>", html::escape(line));
-  return fmt::format("<details><summary>{}: {}</summary><ul>{}</ul></details>", title, lines.size(),
-                     items);
+  for (const ComparedMissing& m : table.missing)
+    items += fmt::format("<li><b>{}</b>: {}{}</li>", html::escape(m.what), html::escape(m.reason),
+                         m.cost.empty() ? "" : fmt::format("<br><small>{}</small>", m.cost));
+  return "<ul>" + items + "</ul>";
+}
+
+std::string fold(const std::string& summary, const std::string& inside) {
+  return fmt::format("<details><summary>{}</summary>{}</details>", summary, inside);
+}
+
+std::string notes_of(const ComparedTable& table) {
+  if (table.notes.empty()) return "";
+  std::string items;
+  for (const std::string& note : table.notes)
+    items += fmt::format("<li>{}</li>", html::escape(note));
+  return fold(fmt::format("notes: {}", table.notes.size()), "<ul>" + items + "</ul>");
+}
+
+std::string section(const ComparedTable& table) {
+  const std::string figures = figures_of(table);
+  std::string out = fmt::format("<section id=\"{}\"><h2>{}</h2>{}", html::escape(table.name),
+                                html::escape(table.title), figures);
+  if (table.figure == ComparedFigure::dots || figures.empty()) out += pivot(table);
+  if (!table.missing.empty())
+    out += fold(fmt::format("missing: {} of {} numbers{}", table.numbers.size() - computed(table),
+                            table.numbers.size(), table.cost.empty() ? "" : "; " + table.cost),
+                missing_list(table));
+  return out + all_numbers(table) + notes_of(table) + "</section>";
+}
+
+std::string later(const ComparedTable& table) {
+  return fmt::format(
+      "<details class=later id=\"{}\"><summary><b>{}</b> <span>{} numbers{}</span></summary>{}{}{}"
+      "</details>",
+      html::escape(table.name), html::escape(table.title), table.numbers.size(),
+      table.cost.empty() ? "" : "</span>; <span>" + table.cost, missing_list(table),
+      all_numbers(table), notes_of(table));
+}
+
+std::string tile(const std::string& value, const std::string& what) {
+  return fmt::format("<li><strong>{}</strong><span>{}</span></li>", value, what);
+}
+
+std::string tiles(const ComparedPage& page) {
+  size_t ours = 0, all = 0, begun = 0, compared = 0;
+  double apart = 0;
+  for (const ComparedTable& table : page.tables) {
+    all += table.numbers.size(), ours += computed(table), begun += computed(table) > 0;
+    for (const ComparedNumber& n : table.numbers)
+      if (const auto d = difference(n); d && n.unit == "percent") apart += std::abs(*d), ++compared;
+  }
+  std::string out = tile(fmt::format("{} of {}", ours, all), "numbers computed here") +
+                    tile(fmt::format("{} of {}", begun, page.tables.size()),
+                         "tables and figures with a number of ours");
+  if (compared)
+    out += tile(fmt::format("{:.1f} points", apart / double(compared)),
+                fmt::format("from the paper in the mean of {} numbers", compared));
+  if (!page.cost.empty()) {
+    const size_t comma = page.cost.rfind("about ");
+    const bool timed = comma != std::string::npos;
+    out += tile(timed ? page.cost.substr(comma + 6) : "–",
+                "would take what is missing, on this machine: " +
+                    (timed ? page.cost.substr(0, comma - 2) : page.cost));
+  }
+  return "<ul class=tiles>" + out + "</ul>";
 }
 
 }  // namespace
 
-std::string compared_page(const std::string& title, const std::vector<std::string>& warnings,
-                          const std::vector<ComparedTable>& tables) {
-  std::string body = fmt::format("<h1>{}</h1>", html::escape(title));
-  for (const std::string& warning : warnings)
-    body += fmt::format("<p class=\"warning\">{}</p>", html::escape(warning));
-  size_t ours = 0, all = 0;
-  for (const ComparedTable& table : tables) {
-    all += table.numbers.size();
-    ours += size_t(std::count_if(table.numbers.begin(), table.numbers.end(),
-                                 [](const ComparedNumber& n) { return n.ours.has_value(); }));
+std::string compared_page(const ComparedPage& page) {
+  std::string body = fmt::format("<h1>{}</h1>", html::escape(page.title));
+  for (const std::string& warning : page.warnings)
+    body += fmt::format("<p class=warning>{}</p>", html::escape(warning));
+  body += tiles(page);
+  std::string chips, sections, rest;
+  for (const ComparedTable& table : page.tables) {
+    const size_t ours = computed(table);
+    if (ours)
+      chips += fmt::format("<li><a href=\"#{0}\">{0} <span>{1}/{2}</span></a></li>",
+                           html::escape(table.name), ours, table.numbers.size());
+    (ours ? sections : rest) += ours ? section(table) : later(table);
   }
-  body += fmt::format("<p>{} of {} numbers were computed here.</p>", ours, all);
-  for (const ComparedTable& table : tables)
-    body +=
-        fmt::format("<section id=\"{}\"><h2>{}</h2>{}{}{}{}</section>", html::escape(table.name),
-                    html::escape(table.title), chart_of(table), table_of(table),
-                    list_of("missing", table.missing), list_of("notes", table.notes));
-  return html::page(title, body, kStyle);
+  if (!chips.empty()) body += fmt::format("<nav><ul class=chips>{}</ul></nav>", chips);
+  body += sections;
+  if (!rest.empty()) body += "<h2>Not computed yet</h2>" + rest;
+  return html::page(page.title, body, fmt::format("{}{}", kFigureStyle, kStyle));
 }
 
 }  // namespace fungi

@@ -25,6 +25,9 @@ std::string bar_cell(double value, double low, double high, std::string_view css
 // Values in [0, 1], darker = larger, the number printed in each cell.
 std::string heat_table(const std::vector<std::string>& names, View<const double> values);
 
+// A round number so that at most five steps cover the range.
+double tick_step(double range);
+
 struct Line {
   std::string name;
   std::vector<double> y;  // one per x
