@@ -381,20 +381,6 @@ const std::vector<PaperBackbone>& paper_backbones() {
   return list;
 }
 
-double PaperBackbone::gflop(double side) const {
-  const double depth = width == 1280   ? 32
-                       : width == 1024 ? 24
-                       : width == 512  ? 6
-                                       : 12,
-               w = double(width);
-  double tokens = 32;  // of a text
-  if (dialect == "ssast")
-    tokens = 258;
-  else if (patch)
-    tokens = (side / double(patch)) * (side / double(patch)) + 1;
-  return depth * tokens * (24 * w * w + 4 * tokens * w) / 1e9;
-}
-
 const PaperBackbone& paper_backbone(const std::string& key) {
   return with_key(paper_backbones(), key, "backbone");
 }

@@ -87,7 +87,6 @@ struct PaperBackbone {
   std::vector<std::string> named, not_named;
   StatedFacts facts;  // the experiments' input size; what its published files may not tell
   size_t pca = 512;
-  double gflop(double side) const;  // of one view of that side; texts and sounds have their own
 };
 const std::vector<PaperBackbone>& paper_backbones();
 const PaperBackbone& paper_backbone(const std::string& key);

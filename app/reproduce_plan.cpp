@@ -52,6 +52,26 @@ size_t views_of(const PaperTable& table, const PaperData& data, Preset preset) {
   return views;
 }
 
+// Of one forward pass of a picture of that side, or of a usual text or sound: of a model that is
+// not there, its width tells the rest.
+double gflop_of(const PaperBackbone& model, double side) {
+  const std::map<size_t, double> depths{{512, 6}, {1024, 24}, {1280, 32}};
+  const auto depth = depths.find(model.width);
+  const double w = double(model.width), patches = side / double(model.patch),
+               tokens = model.dialect == "ssast" ? 258
+                        : model.patch            ? patches * patches + 1
+                                                 : 32;
+  return (depth == depths.end() ? 12 : depth->second) * tokens * (24 * w * w + 4 * tokens * w) /
+         1e9;
+}
+
+// 1 480 092
+std::string grouped(size_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, " ");
+  return digits;
+}
+
 size_t limited(size_t samples, const RunOptions& options) {
   return options.limit ? std::min(samples, options.limit) : samples;
 }
@@ -72,7 +92,7 @@ Cost& Cost::operator+=(const Cost& more) {
 }
 
 std::string Cost::text() const {
-  return fmt::format("{} samples, {} forward passes{}", samples, passes,
+  return fmt::format("{} samples, {} forward passes{}", grouped(samples), grouped(passes),
                      seconds > 0 ? ", about " + human_seconds(seconds) : "");
 }
 
@@ -162,7 +182,7 @@ double Planner::seconds_per_view(const PaperBackbone& facts, const Findings& fin
     for (const auto& [what, seconds] : seconds_per_view_)
       if (what.starts_with(there->second.string() + "\n") && what.ends_with(kPatches) == masks)
         return seconds;
-  return facts.gflop(masks ? 512 : 224) / gflops();
+  return gflop_of(facts, masks ? 512 : 224) / gflops();
 }
 
 Cost Planner::cost_of_segmentation(const PaperTable& table, const PaperBackbone& facts,

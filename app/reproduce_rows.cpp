@@ -127,7 +127,9 @@ ComparedTable to_page(const PaperTable& table, const std::vector<Row>& rows,
   for (const Row& r : rows) {
     const bool known = r.data != kMachine && !is_mean(r.data);
     out.numbers.push_back({.backbone = r.backbone,
-                           .data = known ? paper_data(r.data).title : r.data,
+                           .data = known                ? paper_data(r.data).title
+                                   : r.data == kMachine ? "this machine"
+                                                        : r.data,
                            .setting = r.setting,
                            .features = r.features,
                            .unit = is_rate(r.setting) ? "per second" : "percent",

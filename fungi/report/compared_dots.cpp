@@ -12,7 +12,7 @@
 namespace fungi {
 namespace {
 
-constexpr double kLeft = 128, kRight = 296, kTop = 6, kRow = 24;
+constexpr double kLeft = 130, kRight = 290, kTop = 6, kRow = 24;
 
 void widen(const ComparedNumber& n, double& low, double& high) {
   for (const auto& [value, deviation] :
@@ -33,7 +33,7 @@ struct Axis {
   }
   std::vector<double> ticks() const {
     std::vector<double> out;
-    const double step = 2 * html::tick_step(high - low);
+    const double step = html::tick_step(1.5 * (high - low));
     if (powers)
       for (double v = low; v <= high * 1.001; v *= 10) out.push_back(v);
     else

@@ -70,7 +70,7 @@ std::string lines(const ComparedTable& table, bool with_backbone, const std::str
   for (const auto& [name, numbers] : grouped(table, [&](const ComparedNumber& n) {
          ComparedNumber plain = n;
          plain.setting = "full";
-         return place_of(plain, with_backbone) + (n.unit == "percent" ? "" : ", " + n.unit);
+         return place_of(plain, with_backbone);
        })) {
     std::vector<std::string> x, names;
     for (const ComparedNumber* n : numbers) place_in(x, over(*n)), place_in(names, line(*n));
@@ -84,9 +84,9 @@ std::string lines(const ComparedTable& table, bool with_backbone, const std::str
     }
     if (all.empty() || x.size() < 2) continue;
     const bool rate = numbers[0]->unit != "percent";
-    out +=
-        fmt::format("<h3>{}</h3>{}", html::escape(name),
-                    html::line_chart(x, all, x_label, rate ? "per second" : "accuracy, percent"));
+    out += fmt::format("<h3>{}</h3>{}", html::escape(name),
+                       html::line_chart(x, all, x_label, rate ? "per second" : "accuracy, percent",
+                                        all.size() == 1 ? 1 : 0));
   }
   return out;
 }
@@ -134,7 +134,7 @@ std::string pairs(const ComparedTable& table, bool with_backbone) {
     double low = alignment ? 0 : 1e9, high = alignment ? 100 : -1e9;
     for (const auto& [place, value] : values)
       low = std::min(low, value), high = std::max(high, value);
-    constexpr double kLeft = 84, kTop = 26, kWide = 360;
+    constexpr double kLeft = 88, kTop = 26, kWide = 360;
     const double cell = (kWide - kLeft) / double(blocks.size()), tall = std::min(cell, 56.0);
     std::string drawing;
     for (size_t i = 0; i < blocks.size(); ++i) {
@@ -172,7 +172,8 @@ struct Change {
 std::string named(const std::vector<Change>& changes) {
   std::string out;
   for (const Change& c : changes)
-    out += fmt::format("{}{} {:+.0f}", out.empty() ? "" : ", ", html::escape(c.name), c.points);
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", html::escape(c.name),
+                       signed_number(c.points, 0));
   return out;
 }
 
@@ -189,21 +190,22 @@ std::string change_chart(const std::string& title, std::vector<Change> changes) 
   for (double y = step * std::ceil(low / step); y <= high + 1e-9; y += step)
     drawing += fmt::format(
         "<path class={} d=\"M{} {:.1f}h{}\"/><text class=soft x={} y={:.1f} "
-        "text-anchor=end>{:+.0f}</text>",
-        std::abs(y) < 1e-9 ? "axis" : "grid", kLeft, py(y), kWide, kLeft - 6, py(y) + 4, y + 0.0);
+        "text-anchor=end>{}</text>",
+        std::abs(y) < 1e-9 ? "axis" : "grid", kLeft, py(y), kWide, kLeft - 6, py(y) + 4,
+        signed_number(y, 0));
   size_t gained = 0, lost = 0;
   for (size_t i = 0; i < changes.size(); ++i) {
     const double v = changes[i].points;
     gained += v > 0, lost += v < 0;
     drawing += fmt::format(
         "<rect class={} x={:.2f} y={:.2f} width={:.2f} height={:.2f}><title>{} "
-        "{:+.1f}</title></rect>",
+        "{}</title></rect>",
         v > 0   ? "gain"
         : v < 0 ? "loss"
                 : "same",
         kLeft + wide * double(i) + wide * 0.08, std::min(py(v), py(0)) - (v == 0 ? 1 : 0),
         wide * 0.84, std::max(std::abs(py(v) - py(0)), v == 0 ? 2.0 : 0.5),
-        html::escape(changes[i].name), v);
+        html::escape(changes[i].name), signed_number(v, 1));
   }
   constexpr size_t kNamed = 3;
   const size_t up = std::min(kNamed, gained), down = std::min(kNamed, lost);
@@ -253,6 +255,12 @@ std::string common_start(const ComparedTable& table, char sign) {
 
 }  // namespace
 
+std::string signed_number(double value, int digits) {
+  const std::string size = fmt::format("{:.{}f}", std::abs(value), digits);
+  if (std::stod(size) == 0) return size;
+  return (value < 0 ? "−" : "+") + size;
+}
+
 std::string short_features(const std::string& features) {
   constexpr std::string_view kEmbedding = "embedding";
   const bool beside = features.starts_with("embedding+");
@@ -260,7 +268,8 @@ std::string short_features(const std::string& features) {
 }
 
 std::string place_of(const ComparedNumber& n, bool with_backbone) {
-  std::string out = n.data;
+  std::string out = n.unit == "percent" ? n.data : n.data + ", " + n.unit;
+  if (n.unit != "percent") return with_backbone ? out + ", " + n.backbone : out;
   if (n.setting != "full") out += ", " + n.setting;
   if (with_backbone) out += ", " + n.backbone;
   return out;
@@ -287,7 +296,7 @@ std::string figures_of(const ComparedTable& table) {
           table, several,
           start.empty() ? "features" : start.substr(0, start.size() - 1) + ": views",
           [&](const ComparedNumber& n) { return n.features.substr(start.size()); },
-          [](const ComparedNumber& n) { return n.setting; });
+          [](const ComparedNumber& n) { return n.setting == "full" ? "accuracy" : n.setting; });
     }
     case ComparedFigure::layers:
       return layers(table, several);

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "fungi/report/compared_figures.h"
@@ -24,10 +26,6 @@ h3{font-size:1rem;margin:1rem 0 .2rem}
 .later{border:1px solid var(--line);border-radius:8px;padding:.45rem .9rem;margin:.5rem 0}.later summary b{color:var(--ink);font-weight:600}.later summary span{white-space:nowrap}
 details ul{margin:.4rem 0;padding-left:1.2rem}details li{margin:.15rem 0;overflow-wrap:anywhere}
 )css";
-
-std::string number(const std::optional<double>& value, const char* format) {
-  return value ? fmt::format(fmt::runtime(format), *value) : "–";
-}
 
 std::string with_deviation(const std::optional<double>& value,
                            const std::optional<double>& deviation, int digits) {
@@ -55,7 +53,7 @@ std::string all_numbers(const ComparedTable& table) {
         n.ours ? "" : " class=none", html::escape(n.backbone), html::escape(n.data),
         html::escape(n.setting), html::breakable(n.features),
         with_deviation(n.paper, n.paper_deviation, 1), with_deviation(n.ours, n.deviation, 2),
-        number(difference(n), "{:+.2f}"));
+        difference(n) ? signed_number(*difference(n), 2) : "–");
   return fmt::format(
       "<details><summary>all {} numbers, with the paper's</summary><div class=scroll><table "
       "class=all><thead><tr><th scope=col>backbone</th><th scope=col>data</th><th "
@@ -65,55 +63,113 @@ std::string all_numbers(const ComparedTable& table) {
       table.numbers.size(), rows);
 }
 
+std::string ours_of(const ComparedNumber& n) {
+  return with_deviation(n.ours, n.deviation, n.unit == "percent" ? 2 : 1);
+}
+
+std::string difference_text(const ComparedNumber& n) {
+  const auto d = difference(n);
+  return d ? signed_number(*d, 1) : "";
+}
+
 std::string cell(const ComparedNumber* n) {
-  if (!n || !n->ours) return "<td>–</td>";
+  if (!n || !(n->ours || n->paper)) return "<td>–</td>";
   return fmt::format(
-      "<td>{}{}</td>", with_deviation(n->ours, n->deviation, n->unit == "percent" ? 2 : 1),
-      n->paper ? fmt::format("<br><small>{} {:+.1f}</small>",
-                             with_deviation(n->paper, n->paper_deviation, 1), *difference(*n))
+      "<td>{}{}</td>", ours_of(*n),
+      n->paper ? fmt::format("<br><small>{} {}</small>",
+                             with_deviation(n->paper, n->paper_deviation, 1), difference_text(*n))
                : "");
 }
 
-// What was computed: a column of each data set, groups of backbone and setting.
-std::string pivot(const ComparedTable& table) {
-  std::vector<std::string> columns;
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // and features
-  std::map<std::array<std::string, 3>, const ComparedNumber*> cells;
-  bool paper = false;
-  const auto once = [](std::vector<std::string>& list, const std::string& name) {
-    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
-  };
-  for (const ComparedNumber& n : table.numbers) {
-    if (!n.ours) continue;
-    const std::string group = n.backbone + (n.setting == "full" ? "" : ", " + n.setting);
-    once(columns, n.data);
-    auto at = std::find_if(groups.begin(), groups.end(),
-                           [&](const auto& one) { return one.first == group; });
-    if (at == groups.end()) at = groups.insert(at, {group, {}});
-    once(at->second, n.features);
-    cells[{group, n.features, n.data}] = &n;
-    paper = paper || n.paper;
-  }
-  std::string head, body;
-  for (const std::string& column : columns)
-    head += fmt::format("<th scope=col>{}</th>", html::escape(column));
-  for (const auto& [group, features] : groups) {
-    body += fmt::format("<tr class=group><th scope=colgroup colspan={}>{}</th></tr>",
-                        columns.size() + 1, html::escape(group));
-    for (const std::string& one : features) {
-      body += fmt::format("<tr><th scope=row>{}</th>", html::escape(short_features(one)));
-      for (const std::string& column : columns) {
-        const auto found = cells.find({group, one, column});
-        body += cell(found == cells.end() ? nullptr : found->second);
+// What was computed, and what the paper prints beside it.
+class Pivot {
+ public:
+  explicit Pivot(const ComparedTable& table) {
+    for (const ComparedNumber& n : table.numbers)
+      if (n.ours) once(sets_, n.data), once(groups_, group_of(n));
+    // One column of a data set would be long and thin: then settings are columns.
+    const bool by_set = sets_.size() > 1 || groups_.size() == 1;
+    for (const ComparedNumber& n : table.numbers)
+      if (n.ours) {
+        once(columns_, by_set ? n.data : group_of(n));
+        once(rows_[once(heads_, by_set ? group_of(n) : n.data)], n.features);
       }
-      body += "</tr>";
+    for (const ComparedNumber& n : table.numbers) {
+      const std::string head = by_set ? group_of(n) : n.data,
+                        column = by_set ? n.data : group_of(n);
+      if (!n.ours && !(n.paper && n.data.starts_with("mean") && rows_.contains(place(head))))
+        continue;
+      once(columns_, column);
+      cells_[{head, n.features, column}] = &n;
+      paper_ = paper_ || n.paper;
     }
   }
-  return fmt::format(
-      "<div class=scroll><table class=pivot><caption>ours{}</caption><thead><tr><th "
-      "scope=col>features</th>{}</tr></thead><tbody>{}</tbody></table></div>",
-      paper ? "; below it the paper's number, and the difference" : "", head, body);
-}
+
+  std::string html() const { return columns_.size() == 1 ? three_columns() : square(); }
+
+ private:
+  static size_t once(std::vector<std::string>& list, const std::string& name) {
+    const auto at = std::find(list.begin(), list.end(), name);
+    if (at != list.end()) return size_t(at - list.begin());
+    list.push_back(name);
+    return list.size() - 1;
+  }
+  size_t place(const std::string& head) const {
+    return size_t(std::find(heads_.begin(), heads_.end(), head) - heads_.begin());
+  }
+  static std::string group_of(const ComparedNumber& n) {
+    return n.backbone + (n.setting == "full" ? "" : ", " + n.setting);
+  }
+
+  std::string table(const std::string& caption, const std::vector<std::string>& columns,
+                    const std::function<std::string(const std::string& head,
+                                                    const std::string& features)>& cells) const {
+    std::string head, body;
+    for (const std::string& column : columns)
+      head += fmt::format("<th scope=col>{}</th>", html::escape(column));
+    for (size_t i = 0; i < heads_.size(); ++i) {
+      body += fmt::format("<tr class=group><th scope=colgroup colspan={}>{}</th></tr>",
+                          columns.size() + 1, html::escape(heads_[i]));
+      for (const std::string& one : rows_.at(i))
+        body += fmt::format("<tr><th scope=row>{}</th>{}</tr>", html::escape(short_features(one)),
+                            cells(heads_[i], one));
+    }
+    return fmt::format(
+        "<div class=scroll><table class=pivot>{}<thead><tr><th scope=col>features</th>{}</tr>"
+        "</thead><tbody>{}</tbody></table></div>",
+        caption.empty() ? "" : fmt::format("<caption>{}</caption>", caption), head, body);
+  }
+
+  std::string square() const {
+    return table(paper_ ? "ours; below it the paper's number, and the difference" : "", columns_,
+                 [&](const std::string& head, const std::string& features) {
+                   std::string cells;
+                   for (const std::string& column : columns_) {
+                     const auto found = cells_.find({head, features, column});
+                     cells += cell(found == cells_.end() ? nullptr : found->second);
+                   }
+                   return cells;
+                 });
+  }
+
+  std::string three_columns() const {
+    std::vector<std::string> columns{"ours"};
+    if (paper_) columns = {"ours", "paper", "difference"};
+    return table("", columns, [&](const std::string& head, const std::string& features) {
+      const ComparedNumber& n = *cells_.at({head, features, columns_[0]});
+      std::string cells = fmt::format("<td>{}</td>", ours_of(n));
+      if (paper_)
+        cells += fmt::format("<td>{}</td><td>{}</td>",
+                             with_deviation(n.paper, n.paper_deviation, 1), difference_text(n));
+      return cells;
+    });
+  }
+
+  std::vector<std::string> sets_, groups_, heads_, columns_;
+  std::map<size_t, std::vector<std::string>> rows_;  // features below each head
+  std::map<std::array<std::string, 3>, const ComparedNumber*> cells_;
+  bool paper_ = false;
+};
 
 std::string missing_list(const ComparedTable& table) {
   std::string items;
@@ -139,7 +195,7 @@ std::string section(const ComparedTable& table) {
   const std::string figures = figures_of(table);
   std::string out = fmt::format("<section id=\"{}\"><h2>{}</h2>{}", html::escape(table.name),
                                 html::escape(table.title), figures);
-  if (table.figure == ComparedFigure::dots || figures.empty()) out += pivot(table);
+  if (table.figure == ComparedFigure::dots || figures.empty()) out += Pivot(table).html();
   if (!table.missing.empty())
     out += fold(fmt::format("missing: {} of {} numbers{}", table.numbers.size() - computed(table),
                             table.numbers.size(), table.cost.empty() ? "" : "; " + table.cost),
@@ -171,7 +227,8 @@ std::string tiles(const ComparedPage& page) {
   std::string out = tile(fmt::format("{} of {}", ours, all), "numbers computed here") +
                     tile(fmt::format("{} of {}", begun, page.tables.size()),
                          "tables and figures with a number of ours");
-  if (compared)
+  // Of a rehearsal, or of another model, it would mean nothing.
+  if (compared && page.warnings.empty())
     out += tile(fmt::format("{:.1f} points", apart / double(compared)),
                 fmt::format("from the paper in the mean of {} numbers", compared));
   if (!page.cost.empty()) {

@@ -81,7 +81,7 @@ class WholeStore final : public Database {
 
 class Indexed final : public Database {
  public:
-  Indexed(const fs::path& path, const DatabaseOptions& options)
+  Indexed(const fs::path& path, const DatabaseOptions& options, Pool& pool)
       : path_(path), index_(FeatureIndex::open(path)) {
     if (!options.features.empty() && options.features != reduction().features())
       fail(fmt::format("the index was built of {}, not of {}", reduction().features(),
@@ -91,6 +91,12 @@ class Indexed final : public Database {
       fail(fmt::format("the index was built for {}, not for {}", to_string(metric()),
                        to_string(*options.metric)),
            path_.string(), "leave `metric` out, or build another index");
+    const Index& all = index_.index();
+    if (all.kind() != IndexKind::exact || all.rows() == 0 ||
+        all.rows() > options.memory / KnnRows::bytes_of_row(all.width()))
+      return;
+    const View<const float> first = all.row(0);  // an exact index keeps its rows in order
+    prepared_.emplace(View(first.data, all.rows(), first.cols, first.stride), metric(), pool);
   }
   const Reduction& reduction() const override { return index_.reduction(); }
   Metric metric() const override { return index_.index().metric(); }
@@ -118,11 +124,13 @@ class Indexed final : public Database {
  private:
   Neighbours nearest(View<const float> queries, size_t k, Pool& pool,
                      const SearchOptions& options) const override {
-    return index_.index().search(queries, k, pool, options);
+    return prepared_ ? prepared_->search(queries, k, pool)
+                     : index_.index().search(queries, k, pool, options);
   }
 
   fs::path path_;
   FeatureIndex index_;
+  std::optional<KnnRows> prepared_;
 };
 
 void require_rows(const Database& database, const fs::path& place) {
@@ -172,7 +180,7 @@ std::unique_ptr<Database> open_database(const fs::path& path, const DatabaseOpti
                                         Pool& pool) {
   std::unique_ptr<Database> database;
   if (is_index(path))
-    database = std::make_unique<Indexed>(path, options);
+    database = std::make_unique<Indexed>(path, options, pool);
   else
     return open_database(std::make_shared<const Store>(Store::open(path)), options, pool);
   require_rows(*database, path);

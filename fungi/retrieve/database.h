@@ -27,7 +27,7 @@ struct DatabaseOptions {
                                  // that the index was built of
   std::optional<Metric> metric;  // nothing: Euclidean, or that of the index
   // Of a store: bytes that its rows, and codes a quarter as large, may take to stay in memory; of
-  // more, and by default, every search reads them anew.
+  // more, and by default, every search reads them anew. Of an exact index: the codes alone.
   size_t memory = 0;
 };
 
