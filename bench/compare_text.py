@@ -88,7 +88,8 @@ class Onnx:
 
 
 def onnx_file(folder):
-    path = folder / "text.onnx"
+    """Beside the folder: in it fungi would find two checkpoints."""
+    path = folder.with_suffix(".onnx")
     if not path.exists():
         write_onnx(folder, path)
     return str(path)
