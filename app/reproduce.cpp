@@ -265,8 +265,9 @@ int run(Arguments& a) {
                              [](const auto& r) { return r.second.failed > 0; });
     if (a.page.empty()) continue;
     page.tables.push_back(to_page(table, rows, findings, missing));
+    page.tables.back().planned = sum_of(there).text_if_any();
     page.warnings = warnings(a, page.tables);
-    page.cost = planner.total_missing().passes ? planner.total_missing().text() : "";
+    page.planned = planner.total().text_if_any(), page.cost = planner.total_missing().text_if_any();
     // After each table: what is interrupted is shown.
     std::filesystem::create_directories(std::filesystem::absolute(a.page).parent_path());
     write_file_atomically(a.page, compared_page(page));

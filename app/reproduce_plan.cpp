@@ -96,6 +96,12 @@ std::string Cost::text() const {
                      seconds > 0 ? ", about " + human_seconds(seconds) : "");
 }
 
+Cost sum_of(const std::vector<PlannedPair>& pairs) {
+  Cost all;
+  for (const PlannedPair& pair : pairs) all += pair.cost;
+  return all;
+}
+
 Cost cost_of(const Absent& absent, const std::vector<PlannedPair>& missing,
              const Findings& findings) {
   Cost cost;

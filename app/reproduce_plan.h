@@ -15,7 +15,8 @@ struct Cost {
   size_t samples = 0, passes = 0;  // forward passes of all seeds
   double seconds = 0;              // 0: not known
   Cost& operator+=(const Cost& more);
-  std::string text() const;  // "1200 samples, 74400 forward passes, about 3 min 20 s"
+  std::string text() const;  // "1 200 samples, 74 400 forward passes, about 3 min 20 s"
+  std::string text_if_any() const { return passes ? text() : ""; }
 };
 
 struct PlannedPair {
@@ -26,6 +27,7 @@ struct PlannedPair {
   std::string trouble;  // why it could not be planned
 };
 
+Cost sum_of(const std::vector<PlannedPair>& pairs);
 // Of what is missing: of a checkpoint all that it is for, of a data set what it is for with the
 // checkpoints that are there.
 Cost cost_of(const Absent& absent, const std::vector<PlannedPair>& missing,

@@ -138,15 +138,11 @@ ComparedTable to_page(const PaperTable& table, const std::vector<Row>& rows,
                            .paper_deviation = r.paper_deviation,
                            .deviation = r.deviation});
   }
-  for (const Absent& m : findings.absent) {
-    const Cost cost = cost_of(m, missing, findings);
+  for (const Absent& m : findings.absent)
     out.missing.push_back({.what = fmt::format("{} {}", m.kind, m.key),
                            .reason = m.reason,
-                           .cost = cost.passes ? cost.text() : ""});
-  }
-  Cost all;
-  for (const PlannedPair& pair : missing) all += pair.cost;
-  if (all.passes) out.cost = all.text();
+                           .cost = cost_of(m, missing, findings).text_if_any()});
+  out.cost = sum_of(missing).text_if_any();
   out.notes = findings.notes;
   if (!table.note.empty()) out.notes.insert(out.notes.begin(), table.note);
   return out;

@@ -23,7 +23,7 @@ h3{font-size:1rem;margin:1rem 0 .2rem}
 .pivot{margin-top:.6rem}.pivot td,.pivot th{vertical-align:top;padding-right:1.1rem}.pivot .group th{color:var(--soft);font-size:.9rem;padding-top:.7rem}.pivot small,.all small{color:var(--soft);white-space:nowrap}.pivot tbody th{white-space:nowrap}
 .pivot td{line-height:1.25}
 .all td:nth-child(-n+4),.all th:nth-child(-n+4){text-align:left}.all .none td{color:var(--soft)}
-.later{border:1px solid var(--line);border-radius:8px;padding:.45rem .9rem;margin:.5rem 0}.later summary b{color:var(--ink);font-weight:600}.later summary span{white-space:nowrap}
+.later{border:1px solid var(--line);border-radius:8px;padding:.45rem .9rem;margin:.5rem 0}.later summary b{color:var(--ink);font-weight:600}.later summary span{font-size:.9rem}
 details ul{margin:.4rem 0;padding-left:1.2rem}details li{margin:.15rem 0;overflow-wrap:anywhere}
 )css";
 
@@ -204,16 +204,29 @@ std::string section(const ComparedTable& table) {
 }
 
 std::string later(const ComparedTable& table) {
+  std::string costs;
+  if (!table.planned.empty()) costs += "<br><span>to compute here: " + table.planned + "</span>";
+  if (!table.cost.empty()) costs += "<br><span>missing: " + table.cost + "</span>";
   return fmt::format(
-      "<details class=later id=\"{}\"><summary><b>{}</b> <span>{} numbers{}</span></summary>{}{}{}"
+      "<details class=later id=\"{}\"><summary><b>{}</b> <span>{} numbers</span>{}</summary>{}{}{}"
       "</details>",
-      html::escape(table.name), html::escape(table.title), table.numbers.size(),
-      table.cost.empty() ? "" : "</span>; <span>" + table.cost, missing_list(table),
-      all_numbers(table), notes_of(table));
+      html::escape(table.name), html::escape(table.title), table.numbers.size(), costs,
+      missing_list(table), all_numbers(table), notes_of(table));
 }
 
 std::string tile(const std::string& value, const std::string& what) {
   return fmt::format("<li><strong>{}</strong><span>{}</span></li>", value, what);
+}
+
+// "20 samples, 40 forward passes, about 3 min": the time is the number that is looked for.
+std::string cost_tile(const std::string& cost, const std::string& what) {
+  if (cost.empty()) return "";
+  constexpr std::string_view kTime = ", about ";
+  const size_t at = cost.rfind(kTime);
+  return at == std::string::npos
+             ? tile("–", what + ": " + cost)
+             : tile(cost.substr(at + kTime.size()),
+                    fmt::format("{}, on this machine: {}", what, cost.substr(0, at)));
 }
 
 std::string tiles(const ComparedPage& page) {
@@ -231,13 +244,8 @@ std::string tiles(const ComparedPage& page) {
   if (compared && page.warnings.empty())
     out += tile(fmt::format("{:.1f} points", apart / double(compared)),
                 fmt::format("from the paper in the mean of {} numbers", compared));
-  if (!page.cost.empty()) {
-    const size_t comma = page.cost.rfind("about ");
-    const bool timed = comma != std::string::npos;
-    out += tile(timed ? page.cost.substr(comma + 6) : "–",
-                "would take what is missing, on this machine: " +
-                    (timed ? page.cost.substr(0, comma - 2) : page.cost));
-  }
+  out += cost_tile(page.planned, "would take what is there");
+  out += cost_tile(page.cost, "would take what is missing");
   return "<ul class=tiles>" + out + "</ul>";
 }
 

@@ -35,7 +35,8 @@ struct ComparedTable {
   ComparedFigure figure = ComparedFigure::dots;
   std::vector<ComparedNumber> numbers = {};
   std::vector<ComparedMissing> missing = {};
-  std::string cost = {};  // of all that is missing
+  std::string planned = {};  // what it costs to compute what is there, where this is a plan
+  std::string cost = {};     // of all that is missing
   std::vector<std::string> notes = {};
 };
 
@@ -43,7 +44,7 @@ struct ComparedPage {
   std::string title;
   // These stand first: that it is a rehearsal, or another model than the printed numbers are of.
   std::vector<std::string> warnings = {};
-  std::string cost = {};  // of all that is missing, in all tables
+  std::string planned = {}, cost = {};  // as of a table, in all of them
   std::vector<ComparedTable> tables = {};
 };
 

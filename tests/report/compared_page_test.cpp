@@ -34,7 +34,7 @@ TEST(ComparedPage, WhatIsMissingIsFoldedAwayWithItsCost) {
   rest.cost = "10 samples, 20 forward passes, about 4 s";
   begun.numbers = {number("full", "embedding", 61, 60), number("full", "embedding+kl", {}, 63)};
   const std::string page =
-      compared_page({"Paper", {"A rehearsal."}, "20 forward passes, about 4 s", {rest, begun}});
+      compared_page({"Paper", {"A rehearsal."}, "", "20 forward passes, about 4 s", {rest, begun}});
   // What there is comes first, though the table stands behind in the paper.
   EXPECT_LT(page.find("<section id=\"begun\">"), page.find("<details class=later id=\"rest\">"));
   EXPECT_LT(page.find("A rehearsal."), page.find("<section"));
