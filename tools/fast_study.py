@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stores and figures behind docs/fast.md: views that are fewer or smaller, and what they keep of the gain."""
+import argparse
 import hashlib
+import pathlib
+import shutil
 import zipfile
 
-from results_study import LABELS, SETS, Fungi, Study, mean
+from results_study import LABELS, SEEDS, SETS, Fungi, Study, mean
+from results_tables import RECOMMENDED
 
 PRECISION = "int8"
 STRIDES = {49: 6, 36: 5, 25: 4, 16: 3, 9: 2}  # so many patches of a quarter of the picture each
@@ -14,6 +18,9 @@ NEGATIVES = 64
 KEEP = 0.95  # of the gain: the rule by which the preset is chosen asks for so much on the sample
 
 
+WHOLE = (("dino", 12, FULL), ("simclr", 49, FULL))  # what `native` and `paper` look at
+
+
 class Variant:
     """One objective with so many views, of which the local ones (SimCLR's: all) have this side."""
 
@@ -21,6 +28,8 @@ class Variant:
         self.objective, self.views, self.side = objective, views, side
 
     def name(self, label=""):
+        if (self.objective, self.views, self.side) in WHOLE:
+            return self.objective + label
         return f"{self.objective}_n{self.views}s{self.side}{label.replace('_', '')}"
 
     def specification(self, label):
@@ -54,20 +63,36 @@ def variants(objective, counts, side):
 # Stores in the order they are worth: each adds to the curves by itself.
 GROUPS = {
     "small": variants("simclr", (49, 36, 25, 16, 9), 112) + variants("dino", (12, 8, 6, 4), 96),
-    "whole": variants("simclr", (49,), FULL) + variants("dino", (12,), FULL),
+    "whole": [Variant(*facts) for facts in WHOLE],
     "smaller": variants("simclr", (49, 25), 96) + variants("dino", (12,), 112),
     "fewer": variants("simclr", (25, 9), FULL) + variants("dino", (6, 4), FULL),
     "some": variants("simclr", (36, 16), FULL) + variants("dino", (8,), FULL),
 }
-REFERENCE = (Variant("dino", 12, FULL), Variant("simclr", 49, FULL))
+REFERENCE = GROUPS["whole"]
+
+
+def earlier(precision, step):
+    """Accuracy of each set as docs/results.md has it, or nothing: an earlier run of tools/make_results.py."""
+    lines = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "results.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    heads = [row for row in rows if row[:2] == ["precision", "features"]]
+    found = [row for row in rows if row[:2] == [precision, step]]
+    if not heads or not found:
+        return None
+    return {"earlier": True, **{name: [float(cell.split()[0]) / 100] for name, cell in zip(heads[0][2:-1], found[0][2:-1])}}
 
 
 class FastStudy:
     def __init__(self, args):
-        self.data, self.work, self.baseline = args.data, args.work, args.baseline
+        self.data, self.work = args.data, args.work
         self.model = args.data / "weights" / "deit_tiny_patch16_224.safetensors"
         self.fungi = Fungi(args.fungi, args.work)
         self.sets = [s for s in SETS if s in args.sets]
+        self.all = Study(argparse.Namespace(data=args.data, work=args.work, fungi=args.fungi, sets=args.sets))
+        for precision in ("bf16", "int8", "f32"):  # what is projected anew from its factors comes here
+            link = args.work / precision
+            if args.baseline and (args.baseline / precision).exists() and not link.exists():
+                link.symlink_to((args.baseline / precision).resolve())
 
     # The sample ------------------------------------------------------------------------------------
 
@@ -120,8 +145,30 @@ class FastStudy:
             like = ["--like", folder / "train"] if split == "test" else []
             self.fungi.run("extract", source / split, "-m", self.model, "-o", folder / split, *options, *like, "-q")
 
+    def extract_whole(self):
+        """The views of `native`; rows that the baseline has of these pictures are taken from there."""
+        for name in self.sets:
+            for split in ("train", "test"):
+                store, made = self.store("whole", name) / split, self.work / PRECISION / name / split
+                if Study.whole(store):
+                    continue
+                options = ["--precision", PRECISION, "--keep-factors", "--objectives",
+                           *(o + label for o in ("kl", "dino", "simclr") for label in LABELS)]
+                if Study.whole(made):
+                    shutil.rmtree(store, ignore_errors=True)
+                    shutil.copytree(made, store)
+                    options.append("--prune")
+                elif split == "test":
+                    options += ["--like", store.parent / "train"]
+                store.parent.mkdir(parents=True, exist_ok=True)
+                self.fungi.run("extract", self.sample(name) / split, "-m", self.model, "-o", store, *options, "-q")
+            print(f"whole {name}", flush=True)
+
     def extract_curves(self, groups):
         for group in groups:
+            if group == "whole":
+                self.extract_whole()
+                continue
             specifications = [v.specification(label) for v in GROUPS[group] for label in LABELS]
             for name in self.sets:
                 self.extract(self.sample(name), self.store(group, name), "--precision", PRECISION, "--given", self.given(group),
@@ -175,8 +222,44 @@ class FastStudy:
         return sorted(out, key=lambda row: row[0])
 
     def chosen(self):
-        """The rule: the cheapest pair that keeps KEEP of the reference's gain on the mean of the sets; without one, the best."""
+        """The rule: the cheapest pair that keeps KEEP of the reference's gain on the mean of the sets, as do all pairs of the
+        same sides with at least as many views of either kind, so that no lucky point is taken; without one, the best."""
         wanted = KEEP * mean(self.reference())
         rows = self.pairs()
-        enough = [row for row in rows if mean(row[3]) >= wanted]
+
+        def holds(row):
+            above = lambda v, other: v.side == other.side and v.views >= other.views
+            return all(mean(gains) >= wanted for _, d, s, gains in rows if above(d, row[1]) and above(s, row[2]))
+        enough = [row for row in rows if holds(row)]
         return enough[0] if enough else max(rows, key=lambda row: mean(row[3]))
+
+    # All pictures ----------------------------------------------------------------------------------
+
+    def of_all(self, kind, step):
+        """Per set one accuracy per draw, with the recommended projection; nothing where a set is not finished."""
+        if any(not self.all.complete(kind, name) for name in self.sets):
+            return None
+        seeds = SEEDS[:1] if step == "embedding" else SEEDS
+        return {name: self.all.accuracies(name, step, *RECOMMENDED, seeds, precision=kind) for name in self.sets}
+
+    def of_baseline(self, precision, step):
+        return self.of_all(precision, step) or earlier(precision, step)
+
+    def of_preset(self):
+        return self.of_all("fast", "+K+D+S")
+
+    def together(self, values):
+        return [mean(draw) for draw in zip(*(values[name] for name in self.sets))]
+
+    def rates(self):
+        """(features, precision): pictures per second of a core's processor time."""
+        out = {}
+        for precision in ("f32", "bf16", "int8"):
+            common = ("bench", "-m", self.model, "-j", 1, "--seconds", 3, "--precision", precision)
+            plain = self.fungi.figures(*common, "--objectives", "none")
+            out["embedding", precision] = plain["samples_per_processor_second"]
+            kl = self.fungi.figures(*common, "--presets", "paper", "--objectives", "kl")
+            out["KL", precision] = kl["presets"][0]["samples_per_processor_second"]
+            for row in self.fungi.figures(*common, "--presets", "paper", "fast")["presets"]:
+                out[row["preset"], precision] = row["samples_per_processor_second"]
+        return out

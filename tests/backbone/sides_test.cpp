@@ -72,6 +72,7 @@ TEST_P(Sides, LossOverSeveralSidesAsInTimm) {
     BackboneOptions options{.isa = isa, .precision = Precision::f32, .layer = layer};
     options.stated_facts = family.stated_facts();
     options.stated_facts["size"] = std::to_string(kSide);
+    if (name == "dino") options.stated_facts["family"] = "dino";  // timm's names, DINO's positions
     const Backbone backbone = Backbone::open(family.checkpoint(), options, pool);
     const size_t d = backbone.architecture().embedding_width;
     Workspace workspace;
@@ -116,8 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values("dino", "timm_vit", "timm_vit_avg", "timm_eva02_clip",
                                      "timm_dinov3"),
                      testing::ValuesIn(supported_isas())),
-    [](const auto& info) {
-      return std::get<0>(info.param) + "_" + to_string(std::get<1>(info.param));
+    [](const auto& p) {
+      return std::get<0>(p.param) + "_" + to_string(std::get<1>(p.param));
     });
 
 Mixed random_views(const Architecture& a, std::vector<uint32_t> sides) {
@@ -163,9 +164,9 @@ INSTANTIATE_TEST_SUITE_P(Each, SidesAlone,
                                                           Precision::int8),
                                           testing::Values("blocks.1.attn.proj",
                                                           "blocks.0.mlp.fc1")),
-                         [](const auto& info) {
-                           return std::string(to_string(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param).ends_with("proj") ? "_proj" : "_fc1");
+                         [](const auto& p) {
+                           return std::string(to_string(std::get<0>(p.param))) +
+                                  (std::get<1>(p.param).ends_with("proj") ? "_proj" : "_fc1");
                          });
 
 // A side that is written out and 0 are the same thing.

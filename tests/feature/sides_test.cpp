@@ -32,12 +32,12 @@ ExtractorOptions with(std::vector<std::string> objectives,
 // The gradient of one picture under one objective, [outputs, inputs + 1], with a forward and a
 // backward pass for each view by itself.
 std::vector<double> by_hand(const Backbone& backbone, const Objective& objective,
-                            const Image& image, const std::string& id) {
+                            const Sample& sample, const std::string& id) {
   const Architecture& a = backbone.architecture();
   const ViewRequest request = objective.views().at(0);
   const auto modality = modality_for(a, Preset::native);
   const auto maker = modality->maker(request.plan);
-  maker->open(Sample(image), view_seed(42, request.draw, id));
+  maker->open(sample, view_seed(42, request.draw, id));
   const size_t views = modality->views(request.plan), d = a.embedding_width;
   Matrix<float> embeddings(views, d), gradients(views, d);
   Workspace workspace;
@@ -94,8 +94,7 @@ TEST(SmallerViews, GradientViewByView) {
     ASSERT_EQ(rows.blocks.size(), 2u);
     for (size_t i = 0; i < 5; ++i) {
       const Sample sample = pictures.decode(i, {}, {});
-      const auto expected =
-          by_hand(backbone, *objective, image_of(sample), pictures.id(i));
+      const auto expected = by_hand(backbone, *objective, sample, pictures.id(i));
       ASSERT_EQ(expected.size(), rows.blocks[1].cols());
       EXPECT_GT(cosine(rows.blocks[1].row(i), expected), 1 - 1e-9) << i;
     }
