@@ -41,6 +41,7 @@ const kinds = {
 
 function composer(store, small) {
   const kind = kinds[store.samples];
+  if ((!kind || !store.takes_samples) && small) return null;
   if (!kind || !store.takes_samples)
     return h(
       "p",

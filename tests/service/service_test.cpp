@@ -13,6 +13,7 @@
 #include "fungi/search/knn.h"
 #include "fungi/service/opened.h"
 #include "tests/service/served_store.h"
+#include "tests/support/made_store.h"
 
 namespace fungi {
 namespace {
@@ -230,6 +231,20 @@ TEST(Service, MapsAndGains) {
     Service other(made().options());
     EXPECT_EQ(json_of(other.answer(request)), map) << "the same on every day";
   }
+  // Some of many rows: of every class, also where classes come in turns.
+  const test::TemporaryFolder folder;
+  std::vector<test::MadeRow> rows;
+  for (size_t i = 0; i < 400; ++i)
+    rows.push_back({std::to_string(i), int64_t(i % 4), {{float(i), float(i * i % 11), 1}}});
+  test::write_made_store(folder / "made", rows, {"a", "b", "c", "d"});
+  Service many({.stores = {{.path = folder / "made"}}});
+  const Json some = json_of(many.answer(get("/v1/map", {{"limit", "100"}})));
+  std::map<int, size_t> counts;
+  for (const Json& label : some["label"]) ++counts[label];
+  EXPECT_EQ(counts.size(), 4u);
+  for (const auto& [label, count] : counts) EXPECT_GT(count, 10u) << label;
+  EXPECT_TRUE(std::is_sorted(some["row"].begin(), some["row"].end()));
+  EXPECT_EQ(some["rows"], 400);
   // By hand: each row left out in turn.
   const Store store = Store::open(made().store());
   Pool pool(2);

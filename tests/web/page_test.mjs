@@ -365,6 +365,23 @@ const tests = {
     await page.setViewportSize({width: 1280, height: 900});
     await page.emulateMedia({colorScheme: "light"});
   },
+  async "a server with a token asks for it, and shows pictures"() {
+    await page.goto(given.guarded);
+    await page.fill("#token", "another one");
+    await page.press("#token", "Enter");
+    assert.match(await page.textContent(".trouble"), /another/);
+    await accessible("the token");
+    await page.fill("#token", given.token);
+    await page.press("#token", "Enter");
+    await page.waitForSelector(".cards .card");
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll(".cards img")].some((image) => image.naturalWidth > 0 && image.src.startsWith("blob:")),
+    );
+    // Refused requests are told by the browser, which asked the other server; nothing else may be.
+    const other = said.filter((one) => !/status of 401|asks elsewhere/.test(one));
+    said = [];
+    assert.deepEqual(other, []);
+  },
   async "damage is noticed"() {
     await page.route("**/views.css", (route) => route.abort());
     await open("/search");
