@@ -106,7 +106,7 @@ def ranks(made, slurm):
     return "killed one" if began and mine else "it was done before it could be killed"
 
 
-def arrays(made, slurm, root):
+def arrays(made, slurm):
     programs = made.folder / "bin"
     programs.mkdir()
     # Slow enough to be told to end.
@@ -115,7 +115,7 @@ def arrays(made, slurm, root):
     made.run([made.fungi, "extract", made.pictures, "-m", made.folder / "model", "-o", made.folder / "all", "--objectives", "kl,dino",
               "--shard", 4, "-q"])
     path = f"{programs}:{slurm.env['PATH']}"
-    slurm.run(pathlib.Path(root) / "examples/cluster/submit.sh", made.pictures, made.folder / "model", made.folder / "parts", made.folder / "array",
+    slurm.run(made.root / "examples/cluster/submit.sh", made.pictures, made.folder / "model", made.folder / "parts", made.folder / "array",
               "--objectives", "kl,dino", PATH=path, SBATCH_CPUS_PER_TASK="1")
     requeued = False
     end = time.monotonic() + 60
@@ -145,7 +145,7 @@ def main():
         with Slurm(folder, pathlib.Path(sys.argv[3]).resolve() if len(sys.argv) > 3 else "").running() as slurm:
             print(slurm.run("srun", "--version").strip())
             print("ranks have the bytes of one process:", ranks(made, slurm), flush=True)
-            print("an array of jobs has the bytes of a single run:", arrays(made, slurm, sys.argv[2]))
+            print("an array of jobs has the bytes of a single run:", arrays(made, slurm))
 
 
 if __name__ == "__main__":
