@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fungi/backbone/names.h"
+#include "fungi/checkpoint/tensor_type.h"
 
 namespace fungi {
 namespace {
