@@ -24,7 +24,7 @@ VIEWS = {"none": 1, "kl": 1, "dino": 12, "simclr": 49}
 
 
 ALL = ["kl", "dino", "simclr"]
-PATCHES = {"paper": 49, "fast": 36}  # of SimCLR's views, each with 256 negatives
+PATCHES = {"paper": 49, "fast": 16}  # of SimCLR's views, each with 256 negatives
 
 
 def extract(args, folder, objectives, samples, given=None, preset="native"):

@@ -65,8 +65,8 @@ GROUPS = {
     "small": variants("simclr", (49, 36, 25, 16, 9), 112) + variants("dino", (12, 8, 6, 4), 96),
     "whole": [Variant(*facts) for facts in WHOLE],
     "smaller": variants("simclr", (49, 25), 96) + variants("dino", (12,), 112),
-    "fewer": variants("simclr", (25, 9), FULL) + variants("dino", (6, 4), FULL),
-    "some": variants("simclr", (36, 16), FULL) + variants("dino", (8,), FULL),
+    "fewer": variants("simclr", (25, 16, 9), FULL) + variants("dino", (8,), 96),
+    "some": variants("simclr", (36,), FULL) + variants("dino", (8, 6, 4), FULL),
 }
 REFERENCE = GROUPS["whole"]
 

@@ -21,8 +21,8 @@ fungi extract pictures/test -o quick-test --like quick
 
 `--preset fast` is `native` with fewer and smaller views, in int8 unless `--precision` says otherwise. Nothing else of it
 differs: heads, losses, projection and evaluation are those of `native`. Rows of such a store cannot be mixed with those of another
-preset; its manifest says what was done. Each of these can be chosen by itself, too: `dino:local_crops=4,local_size=96`,
-`simclr:stride_scale=5,patch_size=112`, `--precision int8`. A view may have any side that is a multiple of the model's patch and at most
+preset; its manifest says what was done. Each of these can be chosen by itself, too: `dino:local_crops=6,local_size=96`,
+`simclr:stride_scale=3`, `--precision int8`. A view may have any side that is a multiple of the model's patch and at most
 its input; positions are brought to its grid as the family does it for whole pictures (`--set size=`), by the same packed weights.
 """
 OTHERS = """## Texts and sounds

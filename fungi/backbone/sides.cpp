@@ -17,7 +17,8 @@ size_t steps(size_t side, size_t patch, size_t stride) { return (side - patch) /
 void check_side(const Architecture& a, size_t side, const std::string& place) {
   if (side == 0) return;
   if (a.input != InputKind::image)
-    fail(fmt::format("expected a model of pictures, whose size can change; a {} reads {} of one size",
+    fail(fmt::format("expected a model of pictures, whose size can change; a {} reads {} of one "
+                     "size",
                      a.family, to_string(a.input)),
          place, "leave it out");
   const size_t most = std::min(a.input_h, a.input_w);
@@ -26,7 +27,8 @@ void check_side(const Architecture& a, size_t side, const std::string& place) {
          place, "0 is the model's own; `stated_facts[size]` enlarges that");
   const size_t patch = std::max(a.patch_h, a.patch_w);
   if (side % a.patch_h || side % a.patch_w)
-    fail(fmt::format("expected a multiple of the model's patch of {} pixels, found {}", patch, side),
+    fail(fmt::format("expected a multiple of the model's patch of {} pixels, found {}", patch,
+                     side),
          place, fmt::format("use {} or {}", std::max(side / patch, size_t{1}) * patch,
                             std::min((side / patch + 1) * patch, most)));
 }

@@ -33,8 +33,8 @@ namespace {
 }
 
 // Where the curves of docs/fast.md bend; tools/make_fast_results.py says which they are.
-constexpr ImageCrops kFastCrops{.local_crops = 4, .local_size = 96};
-constexpr ImagePatches kFastPatches{.stride_scale = 5, .patch_size = 112};
+constexpr ImageCrops kFastCrops{.local_crops = 6, .local_size = 96};
+constexpr ImagePatches kFastPatches{.stride_scale = 3};
 
 }  // namespace
 
