@@ -25,6 +25,7 @@ constexpr double kShardSeconds = 1.2e-3;  // of rank 0, for a shard of another r
 constexpr double kOperationsPerFile = 3;  // made, synchronised, renamed
 constexpr double kNumberSeconds = 4e-9;   // of a core: a number read, its row of length 1
 constexpr double kScan = 8;  // neighbours: bounds from short numbers, beside products in f32
+constexpr double kPlaceSeconds = 1.5e-8;  // of a core: a row's place among the right ones of a query
 constexpr double kBackward = 1.04;  // the short way back, beside all forward passes
 constexpr double kLinearSteps = 50, kLinearGroups = 16;
 constexpr double kLinearReads = 5;  // for the PCA, and twice for each of two problems
@@ -128,7 +129,7 @@ class Planner {
          2 * n * d * 4 / std::min(h, kLinearGroups) / kGiga + kProgramGb);
     const double relevant_gb = q * n / double(r_.classes) * 8 / kGiga;
     step("retrieve",
-         {{2 * n * q * d / rate + project, "cores"},
+         {{2 * n * q * d / rate + n * q * kPlaceSeconds / double(m_.cores) + project, "cores"},
           {reads, "reading of rows"},
           {h > 1 ? 2 * relevant_gb / m_.link_gb : 0, "keys of relevant rows that travel"}},
          own_gb + kProgramGb);
