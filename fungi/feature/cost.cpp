@@ -20,17 +20,21 @@ namespace {
 constexpr double kGiga = 1e9;
 // Measured: docs/scale.md.
 constexpr double kListSeconds = 3e-6;   // of a sample: its name, its label, its place in a plan
-constexpr double kListBytes = 220;      // that a rank keeps of it
+constexpr double kListBytes = 332;      // that a rank keeps of it
 constexpr double kRowBytes = 90;        // its line in a rows file
-constexpr double kShardSeconds = 2e-4;  // of rank 0, for a shard of another rank
-constexpr double kOperationsPerFile = 3;
+constexpr double kShardSeconds = 1.2e-3;  // of rank 0, for a shard of another rank
+constexpr double kOperationsPerFile = 3;  // made, synchronised, renamed
+constexpr double kNumberSeconds = 4e-9;   // of a core: a number read, its row of length 1
+constexpr double kScan = 8;  // neighbours: bounds from short numbers, beside products in f32
+constexpr double kPlaceSeconds = 1.5e-8;  // of a core: a row's place among the right ones of a query
 constexpr double kBackward = 1.04;  // the short way back, beside all forward passes
-constexpr double kLinearSteps = 150, kLinearGroups = 16;
+constexpr double kLinearSteps = 50, kLinearGroups = 16;
 constexpr double kLinearReads = 5;  // for the PCA, and twice for each of two problems
 constexpr double kMeansSteps = 25, kMeansRows = 256;
+constexpr double kMeansRoom = 1.27;  // rows, and what bounds are made of
 constexpr double kBlockRows = 2304, kTurnBlocks = 8, kTileNumbers = 192 * 192;  // of a PCA
 constexpr double kEigen = 9;        // operations of the eigenproblem by columns³, on one core
-constexpr double kProgramGb = 0.3;  // a program, its buffers, and its share of messages
+constexpr double kProgramGb = 0.2;  // a program, its buffers, and its share of messages
 
 class Planner {
  public:
@@ -97,18 +101,19 @@ class Planner {
     const double core = m_.row_gflops * kGiga, rate = double(m_.cores) * core;
     const double rows_gb = n * w * double(r_.value_bytes) / kGiga;
     const double reads = std::max(rows_gb / m_.disk_gb, rows_gb / h / m_.link_gb);  // own rows once
-    const double project = d < w ? 2 * n * w * d / rate : 0, own_gb = n * d * 4 / h / kGiga;
+    const double load = n * w * kNumberSeconds / double(m_.cores);
+    const double project = load + (d < w ? 2 * n * w * d / rate : 0), own_gb = n * d * 4 / h / kGiga;
     if (d < w) {
       const double turns = n / (kBlockRows * kTurnBlocks), tiles = std::max(1.0, w * w / kTileNumbers / 2);
       step("pca",
-           {{n * w * w / rate + kEigen * w * w * w / core, "cores"},
+           {{load + n * w * w / rate + kEigen * w * w * w / core, "cores"},
             {reads, "reading of rows"},
             {turns * w * w * 4 / kGiga / m_.link_gb / std::min(h, tiles), "sums that go round"}},
            (w * w * 20 + kBlockRows * kTurnBlocks * w * 4) / kGiga + kProgramGb);
     }
     const double answers_gb = q * double(r_.neighbours) * 16 / kGiga;
     step("knn",
-         {{2 * n * q * d / rate + project, "cores"},
+         {{2 * n * q * d / rate / kScan + project, "cores"},
           {reads, "reading of rows"},
           {2 * answers_gb / m_.link_gb, "neighbours that are merged"}},
          own_gb + answers_gb + kProgramGb);
@@ -116,7 +121,7 @@ class Planner {
     step("kmeans",
          {{2 * (n + trained * kMeansSteps) * double(r_.classes) * d / rate + project, "cores"},
           {reads, "reading of rows"}},
-         own_gb + n * 4 / kGiga + kProgramGb);
+         own_gb * kMeansRoom + n * 4 / kGiga + kProgramGb);
     const double fits = 6;  // five penalties, and the chosen one on all rows
     step("linear",
          {{4 * n * d * double(r_.classes) * kLinearSteps * fits / (cores(kLinearGroups) * core),
@@ -125,7 +130,7 @@ class Planner {
          2 * n * d * 4 / std::min(h, kLinearGroups) / kGiga + kProgramGb);
     const double relevant_gb = q * n / double(r_.classes) * 8 / kGiga;
     step("retrieve",
-         {{2 * n * q * d / rate + project, "cores"},
+         {{2 * n * q * d / rate + n * q * kPlaceSeconds / double(m_.cores) + project, "cores"},
           {reads, "reading of rows"},
           {h > 1 ? 2 * relevant_gb / m_.link_gb : 0, "keys of relevant rows that travel"}},
          own_gb + kProgramGb);

@@ -14,15 +14,24 @@ size_t row_count(const Store& store, std::span<const size_t> rows) {
   return rows.empty() ? store.rows() : rows.size();
 }
 
+bool is_run(std::span<const size_t> rows) {
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (rows[i] != rows[0] + i) return false;
+  return true;
+}
+
 }  // namespace
 
 Matrix<float> joined_rows(const Store& store, const std::vector<StoreBlock>& blocks,
                           std::span<const size_t> rows, size_t first, size_t count) {
   Matrix<float> part(count, total_width(blocks));
-  if (rows.empty())
+  const auto some = rows.empty() ? rows : rows.subspan(first, count);
+  if (some.empty())
     store.read(blocks, true, first, part);
+  else if (is_run(some))  // without a copy of each block
+    store.read(blocks, true, some[0], part);
   else
-    store.read(blocks, true, rows.subspan(first, count), part);
+    store.read(blocks, true, some, part);
   return part;
 }
 
