@@ -3,9 +3,10 @@
 
 Prints samples and views per second, each objective's rate per view as a share of the embedding's,
 and the memory with all three. With --peer also the published Python package on the same files and
-weights (bench/compare_fungivision.py), in turns with ours.
+weights (bench/compare_fungivision.py), in turns with ours. With --presets also all three
+objectives at once under the presets paper and fast, each in its own precision.
 
-    bench/compare extract --data FOLDER_OF_JPEGS [--model vit_base_patch16_224] [--peer]
+    bench/compare extract --data FOLDER_OF_JPEGS [--model vit_base_patch16_224] [--peer] [--presets]
 """
 import argparse
 import json
@@ -22,13 +23,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 VIEWS = {"none": 1, "kl": 1, "dino": 12, "simclr": 49}
 
 
-def extract(args, folder, objectives, samples, given=None):
+ALL = ["kl", "dino", "simclr"]
+PATCHES = {"paper": 49, "fast": 16}  # of SimCLR's views, each with 256 negatives
+
+
+def extract(args, folder, objectives, samples, given=None, preset="native"):
     """One run of the command into a fresh store: its own --json account."""
     store = folder / "store"
     shutil.rmtree(store, ignore_errors=True)
     command = [args.fungi, "extract", args.data, "-m", str(args.weights), "-o", str(store),
                "--precision", args.precision, "--threads", str(args.threads), "--limit",
-               str(samples), "--json", "-q", "--objectives", *objectives]
+               str(samples), "--json", "-q", "--preset", preset, "--objectives", *objectives]
     if given:
         command += ["--given", str(given)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -37,11 +42,11 @@ def extract(args, folder, objectives, samples, given=None):
     return json.loads(done.stdout)
 
 
-def negatives(folder):
+def negatives(folder, patches=49):
     """A bank of 256 x 49 random negatives: its 12544 forwards are no part of the rate."""
-    path = folder / "negatives.npz"
+    path = folder / f"negatives-{patches}.npz"
     rng = np.random.default_rng(5)
-    bank = rng.standard_normal((256 * 49, 96)).astype(np.float32)
+    bank = rng.standard_normal((256 * patches, 96)).astype(np.float32)
     np.savez(path, **{"simclr-negatives": bank / np.linalg.norm(bank, axis=1, keepdims=True)})
     return path
 
@@ -65,6 +70,26 @@ def peer(args, objective, samples):
     return json.loads(done.stdout)["samples_per_second"]
 
 
+def presets(args, folder):
+    """All three objectives from JPEG files, the best of the rounds; in turns with each other and with the package."""
+    best, rows = {}, []
+    for _ in range(args.rounds):
+        for preset, patches in PATCHES.items():
+            samples = 2 * args.threads * (1 if preset == "paper" else 4)
+            run = extract(args, folder, ALL, samples, negatives(folder, patches), preset)
+            best[preset] = max(best.get(preset, 0), run["samples_per_second"])
+    other = peer(args, "all", 1) if args.peer else None
+    for preset, rate in best.items():
+        note = f"  {rate / best['paper']:.2f}x paper"
+        row = {"preset": preset, "samples_per_second": rate, "ratio_to_paper": rate / best["paper"]}
+        if other:
+            row["peer_samples_per_second"], row["ratio"] = other, rate / other
+            note += f"  {rate / other:.1f}x fungivision ({other:.4f} samples/s)"
+        rows.append(row)
+        print(f"  {preset + ', all':12s}{rate:11.3f}{note}", flush=True)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", required=True, help="folder of JPEG files")
@@ -76,6 +101,7 @@ def main():
                         help="forward passes per measurement; more where ten seconds allow it")
     parser.add_argument("--rounds", type=int, default=2, help="the best of so many counts")
     parser.add_argument("--peer", action="store_true", help="also the published package")
+    parser.add_argument("--presets", action="store_true", help="also all objectives under paper and fast")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     args = parser.parse_args()
@@ -116,8 +142,9 @@ def main():
         print(f"  {name:12s}{rate:11.2f}{rate * views:10.2f}{rate * views / base:9.2f}x"
               f"{row['peak_rss_mb']:8.0f}{note}", flush=True)
     print(f"  all three objectives, 256 x 49 negatives: {everything['peak_rss_mb']:.0f} MB resident")
+    of_presets = presets(args, folder) if args.presets else []
     if args.json:
-        json.dump({"rows": rows, "peak_rss_mb_all": everything["peak_rss_mb"]}, sys.stdout, indent=1)
+        json.dump({"rows": rows, "presets": of_presets, "peak_rss_mb_all": everything["peak_rss_mb"]}, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

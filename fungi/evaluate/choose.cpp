@@ -124,9 +124,17 @@ Choice choose_features(const Store& train, const ChooseOptions& o, Pool& pool) {
   if (const auto once = std::count(classes.sizes.begin(), classes.sizes.end(), size_t{1}); once > 0)
     choice.notes.push_back(fmt::format(
         "{} of {} classes have one row, which no other row can classify", once, classes.count()));
-  if (choice.expected_gain < choice.expected_error)
+  // A best of many that gains nothing where it had no say is chance.
+  if (choice.expected_gain <= 0 && choice.chosen.weights != choice.first.weights) {
+    choice.notes.push_back(fmt::format(
+        "the best on all rows, {}, is not chosen: without a say of the rows it is judged by, such "
+        "choices gain nothing",
+        choice.chosen.features));
+    choice.chosen = choice.first;
+  } else if (choice.expected_gain < choice.expected_error) {
     choice.notes.push_back(
-        "the gain is not above its error: the choice may be no better than the embedding alone");
+        "the gain is not above its error: the choice may be no better than the first block alone");
+  }
   return choice;
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/backbone/sides.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/view_schedule.h"
 #include "fungi/objective/factory.h"
@@ -162,7 +163,11 @@ PlannedRun planned_run(PlannedRun run, const std::string& model,
   }
   if (run.queries <= 0) run.queries = std::max(1.0, run.samples / 100);
   run.views = schedule.views_per_sample();
-  run.flops = forward_flops(a);
+  double flops = 0;
+  for (const ScheduledRequest& r : schedule.requests())
+    for (size_t view = 0; view < r.views; ++view)
+      flops += forward_flops(at_side(a, view_side(r.request.plan, view)));
+  run.flops = flops / double(run.views);
   run.blocks = 1 + objectives.size();
   run.columns = a.embedding_width +
                 objectives.size() * (projection_rows ? projection_rows : a.embedding_width);

@@ -84,6 +84,7 @@ class Extractor {
   std::vector<StoreBlock> blocks()
       const;                        // embedding first, then one per objective, then kept factors
   size_t views_per_sample() const;  // forward passes, shared ones counted once
+  double forward_flops() const;     // of all of these, as Architecture::forward_flops()
   // What the user should know about the backbone (its notes come first), the objectives, and the
   // samples extracted so far.
   std::vector<std::string> notes() const;
