@@ -33,7 +33,15 @@ const T& with_key(const std::vector<T>& list, const std::string& key, const char
   fail(fmt::format("there is no {} '{}'", what, key), "reproduce", "choose one of: " + keys);
 }
 
+constexpr std::string_view kDeviation = "±";
+
 }  // namespace
+
+bool is_rate(const std::string& setting) { return setting.ends_with("/s"); }
+bool is_mean(const std::string& data) { return data.starts_with("mean"); }
+bool wants_seeds(const PaperTable& table) {
+  return table.numbers.find(kDeviation) != std::string::npos;
+}
 
 std::vector<PaperCell> cells_of(const PaperTable& table) {
   std::istringstream lines(table.numbers);
@@ -46,9 +54,16 @@ std::vector<PaperCell> cells_of(const PaperTable& table) {
   while (std::getline(lines, line)) {
     const std::vector<std::string> words = words_of(line);
     FUNGI_ASSERT(words.size() == head.size());
-    for (size_t i = first; i < head.size(); ++i)
-      cells.push_back({words[0], words[1], by_data ? words[2] : head[i], by_data ? head[i] : "mean",
-                       words[i] == "-" ? NAN : std::stod(words[i])});
+    for (size_t i = first; i < head.size(); ++i) {
+      const size_t sign = words[i].find(kDeviation);
+      cells.push_back(
+          {words[0], words[1], by_data ? words[2] : head[i],
+           is_rate(words[0]) ? kMachine
+           : by_data         ? head[i]
+                             : "mean",
+           words[i] == "-" ? NAN : std::stod(words[i]),
+           sign == std::string::npos ? NAN : std::stod(words[i].substr(sign + kDeviation.size()))});
+    }
   }
   return cells;
 }
@@ -62,7 +77,8 @@ std::vector<std::string> backbones_of(const PaperTable& table) {
 std::vector<std::string> data_sets_of(const PaperTable& table) {
   std::vector<std::string> list;
   for (const PaperCell& c : cells_of(table)) {
-    if (c.data != "mean")
+    if (c.data == kMachine) continue;
+    if (!is_mean(c.data))
       add_once(list, c.data);
     else
       for (const PaperData& d : paper_data())
@@ -322,6 +338,18 @@ const std::vector<PaperBackbone>& paper_backbones() {
        .family = "deit3",
        .width = 768,
        .patch = 16},
+      {.key = "deit-h14",
+       .title = "DeiT-III ViT-H/14",
+       .file = "deit3_huge_patch14_224.fb_in1k",
+       .family = "deit3",
+       .width = 1280,
+       .patch = 14},
+      {.key = "vit-b16",
+       .title = "a ViT-B/16 that the paper does not name",
+       .file = "which the paper does not say: choose one with --use",
+       .width = 768,
+       .patch = 16,
+       .not_named = {""}},  // no file is taken for it
       {.key = "mae-b16",
        .title = "MAE ViT-B/16",
        .file = "vit_base_patch16_224.mae",

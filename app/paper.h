@@ -3,37 +3,55 @@
 // backbones.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "fungi/backbone/architecture.h"
+#include "fungi/report/compared_page.h"
 
 namespace fungi::app {
 
-enum class Protocol { knn, linear, clusters, retrieval, icl, segmentation };
+enum class Protocol { knn, linear, clusters, retrieval, icl, segmentation, cka };
 
 struct PaperTable {
   std::string name, title;
   Protocol protocol;
   // Words on lines. The head is "setting features backbone <data set>..." or "setting features
   // <backbone>...", whose numbers are means over all classification sets of pictures. Settings:
-  // full, 5-shot; of texts full, few-shot; for retrieval medium, hard; for segmentation patches
-  // remembered, or the share of the pictures.
+  // full, 5-shot (any number); of texts full, few-shot; for retrieval medium, hard; for
+  // segmentation patches remembered, or the share of the pictures.
   // Of pictures also "no-pca", or "binary", "gaussian" and "sparse", which is the
-  // projection, without PCA, or "reduced-gaussian" and its like, a random matrix for PCA. "-": a
-  // figure, whose numbers the paper does not print.
+  // projection, without PCA, or "reduced-gaussian" and its like, a random matrix for PCA; and
+  // "images/s", "rows/s", which the machine decides, not a data set. "-": a figure, whose numbers
+  // the paper does not print; 33.5±0.2: mean and deviation of three seeds.
+  // Of features "kl@*" is each layer's gradient; setting "*" is each class; "embedding~kl" is the
+  // alignment of the two.
   std::string numbers;
   // As for --objectives; empty: those that the features name.
   std::vector<std::string> objectives = {};
+  ComparedFigure figure = ComparedFigure::dots;
+  std::string note = {};
+  std::vector<std::string> layers = {};  // as for --layers
 };
 // Tables, then figures and ablations.
 const std::vector<PaperTable>& paper_tables();
-std::vector<PaperTable> paper_ablations();  // the second part of them
+std::vector<PaperTable> paper_ablations();   // the second part of them
+std::vector<PaperTable> paper_figures();     // and the last
+constexpr const char* kMachine = "machine";  // stands for a data set where none decides
+bool is_rate(const std::string& setting);    // per second, not percent
+bool is_mean(const std::string& data);
+// Of the table's own means, or none.
+bool wants_seeds(const PaperTable& table);
 
 // One number of a table.
 struct PaperCell {
-  std::string setting, features, backbone, data;  // data: the key of a data set, or "mean"
-  double value = 0;                               // percent; NaN: not printed
+  // data: the key of a data set, "mean", "mean-of-7" (of sets that the paper does not name), or
+  // kMachine
+  std::string setting, features, backbone, data;
+  double value = 0, deviation = NAN;  // percent, or per second; NaN: not printed
+  // Stands for several numbers, which are known once they are computed.
+  bool many() const { return features.ends_with('*') || setting == "*"; }
 };
 std::vector<PaperCell> cells_of(const PaperTable& table);
 // Of every cell of the table, each once, in the order of their first use; "mean" stands for its

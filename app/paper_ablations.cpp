@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ablations as printed, and the figures of the paper, whose numbers are not printed: there is only
-// ours to show. Blocks of one kind with other parameters have labels, and come from one extraction.
+// Ablations as printed. Blocks of one kind with other parameters have labels, and come from one
+// extraction.
 #include "app/paper.h"
 
 namespace fungi::app {
@@ -21,40 +21,40 @@ full embedding+kl+dino+simclr 70.1)"},
       {"projections", "Random projections by kind, without PCA, means of three seeds",
        Protocol::knn, R"(setting features backbone flowers
 binary embedding deit-b16 56.9
-binary embedding+kl deit-b16 59.7
-binary embedding+kl+dino deit-b16 63.5
-binary embedding+kl+dino+simclr deit-b16 69.2
+binary embedding+kl deit-b16 59.7±0.4
+binary embedding+kl+dino deit-b16 63.5±0.1
+binary embedding+kl+dino+simclr deit-b16 69.2±0.6
 gaussian embedding deit-b16 56.9
-gaussian embedding+kl deit-b16 60.2
-gaussian embedding+kl+dino deit-b16 63.2
-gaussian embedding+kl+dino+simclr deit-b16 69.0
+gaussian embedding+kl deit-b16 60.2±0.2
+gaussian embedding+kl+dino deit-b16 63.2±0.5
+gaussian embedding+kl+dino+simclr deit-b16 69.0±0.7
 sparse embedding deit-b16 56.9
-sparse embedding+kl deit-b16 60.0
-sparse embedding+kl+dino deit-b16 63.1
-sparse embedding+kl+dino+simclr deit-b16 68.9)"},
+sparse embedding+kl deit-b16 60.0±0.1
+sparse embedding+kl+dino deit-b16 63.1±0.2
+sparse embedding+kl+dino+simclr deit-b16 68.9±0.9)"},
 
       {"reductions", "Reduction of the concatenation to 512 columns", Protocol::knn,
        R"(setting features backbone flowers
-no-pca embedding deit-b16 57.2
-no-pca embedding+kl deit-b16 59.4
-no-pca embedding+kl+dino deit-b16 64.3
-no-pca embedding+kl+dino+simclr deit-b16 69.2
-full embedding deit-b16 61.6
-full embedding+kl deit-b16 64.0
-full embedding+kl+dino deit-b16 68.3
-full embedding+kl+dino+simclr deit-b16 70.9
-reduced-sign embedding deit-b16 55.5
-reduced-sign embedding+kl deit-b16 59.0
-reduced-sign embedding+kl+dino deit-b16 62.9
-reduced-sign embedding+kl+dino+simclr deit-b16 67.7
-reduced-gaussian embedding deit-b16 55.8
-reduced-gaussian embedding+kl deit-b16 58.2
-reduced-gaussian embedding+kl+dino deit-b16 62.2
-reduced-gaussian embedding+kl+dino+simclr deit-b16 67.0
-reduced-sparse embedding deit-b16 56.0
-reduced-sparse embedding+kl deit-b16 58.7
-reduced-sparse embedding+kl+dino deit-b16 61.9
-reduced-sparse embedding+kl+dino+simclr deit-b16 66.9)"},
+no-pca embedding deit-b16 57.2±0.0
+no-pca embedding+kl deit-b16 59.4±0.0
+no-pca embedding+kl+dino deit-b16 64.3±0.0
+no-pca embedding+kl+dino+simclr deit-b16 69.2±0.0
+full embedding deit-b16 61.6±0.0
+full embedding+kl deit-b16 64.0±0.0
+full embedding+kl+dino deit-b16 68.3±0.0
+full embedding+kl+dino+simclr deit-b16 70.9±0.0
+reduced-sign embedding deit-b16 55.5±0.4
+reduced-sign embedding+kl deit-b16 59.0±0.8
+reduced-sign embedding+kl+dino deit-b16 62.9±0.4
+reduced-sign embedding+kl+dino+simclr deit-b16 67.7±0.5
+reduced-gaussian embedding deit-b16 55.8±1.0
+reduced-gaussian embedding+kl deit-b16 58.2±0.8
+reduced-gaussian embedding+kl+dino deit-b16 62.2±0.3
+reduced-gaussian embedding+kl+dino+simclr deit-b16 67.0±0.4
+reduced-sparse embedding deit-b16 56.0±0.5
+reduced-sparse embedding+kl deit-b16 58.7±0.3
+reduced-sparse embedding+kl+dino deit-b16 61.9±0.5
+reduced-sparse embedding+kl+dino+simclr deit-b16 66.9±0.7)"},
 
       // Labels: whether the embedding has length 1, whether there is a head.
       {"heads",
@@ -84,32 +84,6 @@ full dino_shared deit-b16 88.4
 full dino_augmented deit-b16 88.9
 full dino deit-b16 90.1)",
        {"dino", "dino_shared:heads=shared", "dino_augmented:augmentation=dino"}},
-
-      {"objectives",
-       "Figure: every objective's gradient alone and beside the embedding",
-       Protocol::knn,
-       R"(setting features backbone flowers
-full embedding deit-b16 -
-full kl deit-b16 -
-full dino deit-b16 -
-full simclr deit-b16 -
-full deepcluster deit-b16 -
-full embedding+kl deit-b16 -
-full embedding+dino deit-b16 -
-full embedding+simclr deit-b16 -
-full embedding+deepcluster deit-b16 -)",
-       {"kl", "dino", "simclr", "deepcluster"}},
-
-      {"views",
-       "Figure: SimCLR's gradient by its number of views (4, 9, 25, 49)",
-       Protocol::knn,
-       R"(setting features backbone flowers
-full simclr_4 deit-b16 -
-full simclr_9 deit-b16 -
-full simclr_25 deit-b16 -
-full simclr deit-b16 -)",
-       {"simclr_4:stride_scale=1", "simclr_9:stride_scale=2", "simclr_25:stride_scale=4",
-        "simclr"}},
   };
 }
 

@@ -10,6 +10,7 @@
 #include "app/reproduce_rows.h"
 #include "app/words.h"
 #include "fungi/base/atomic_file.h"
+#include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/extractor.h"
 #include "fungi/report/compared_page.h"
 
@@ -38,7 +39,7 @@ int list_tables(bool json) {
                     {"data", data_sets_of(t)},
                     {"numbers", cells_of(t).size()}});
     if (!json)
-      fmt::print("{:<12}{}: {} numbers, {} backbones, {} data sets\n", t.name, t.title,
+      fmt::print("{:<18}{}: {} numbers, {} backbones, {} data sets\n", t.name, t.title,
                  cells_of(t).size(), backbones_of(t).size(), data_sets_of(t).size());
   }
   if (json)
@@ -90,25 +91,17 @@ std::string other_size(const Architecture& a, const PaperBackbone& facts) {
                      facts.title, facts.width, facts.patch);
 }
 
-Backbone open_backbone(const PaperTable& table, const PaperBackbone& facts,
-                       const std::filesystem::path& path, const PaperData& data,
-                       const RunOptions& run, Pool& pool) {
-  BackboneOptions o;
-  o.precision = run.precision;
-  o.stated_facts = facts.facts;
-  o.stated_facts.insert(data.facts.begin(), data.facts.end());
-  if (run.preset == Preset::paper)
-    o.stated_facts.erase("activation");  // the preset has its own: backbone_for()
-  ExtractorOptions looks;
-  looks.objectives = objectives_of(table), looks.preset = run.preset;
-  return Backbone::open(path, backbone_for(looks, std::move(o)), pool);
+// Of segmentations, which open their model themselves.
+void note_other_model(const std::filesystem::path& path, const PaperBackbone& facts,
+                      const std::function<void(const std::string&)>& note) {
+  const Architecture a = read_architecture(Checkpoint::open(path));
+  if (const std::string other = other_size(a, facts); !other.empty())
+    note(fmt::format("{} is not the paper's model: it{}", path.string(), other));
 }
 
 // Everything that is there; what goes wrong with one backbone or data set costs no other.
-Results compute(const PaperTable& table, const Arguments& a, Findings& findings) {
+Results compute(const PaperTable& table, const Arguments& a, Findings& findings, Pool& pool) {
   Results results;
-  Pool pool(a.threads.count());
-  if (findings.data.empty()) return results;
   const auto note_once = [&](const std::string& note) {
     if (std::find(findings.notes.begin(), findings.notes.end(), note) == findings.notes.end())
       findings.notes.push_back(note);
@@ -116,33 +109,37 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
   for (const auto& [key, path] : findings.checkpoints) {
     const PaperBackbone& facts = paper_backbone(key);
     std::optional<Backbone> backbone;
-    for (const auto& [data, found] : findings.data) {
+    const auto open = [&](const PaperData* data) -> const Backbone& {
+      if (backbone && (!data || data->facts.empty())) return *backbone;
+      backbone.emplace(open_backbone(table, facts, path, data, a.run, pool));
+      if (const std::string note = other_size(backbone->architecture(), facts); !note.empty())
+        note_once(fmt::format("{} is not the paper's model: it{}", path.string(), note));
+      for (const std::string& note : backbone->notes())
+        note_once(fmt::format("{}: {}", key, worded(note)));
+      for (const char* note : differences(*backbone)) note_once(fmt::format("{}: {}", key, note));
+      return *backbone;
+    };
+    const auto guarded = [&](const std::string& data, const std::function<RunResult()>& run) {
       try {
-        if (table.protocol == Protocol::segmentation) {
-          results[{key, data}] =
-              run_segmentation(table, facts, path, paper_data(data), found, a.run, pool);
-          continue;
-        }
-        const StatedFacts& own = paper_data(data).facts;
-        if (!backbone || !own.empty()) {
-          backbone.emplace(open_backbone(table, facts, path, paper_data(data), a.run, pool));
-          if (const std::string note = other_size(backbone->architecture(), facts); !note.empty())
-            note_once(fmt::format("{} is not the paper's model: it{}", path.string(), note));
-          for (const std::string& note : backbone->notes())
-            note_once(fmt::format("{}: {}", key, worded(note)));
-          for (const char* note : differences(*backbone))
-            note_once(fmt::format("{}: {}", key, note));
-        }
-        results[{key, data}] =
-            run_pair(table, facts, *backbone, paper_data(data), found, a.run, pool);
+        results[{key, data}] = run();
       } catch (const Error& e) {
         findings.absent.push_back({"result", key + " on " + data, "", worded(e).what()});
       }
-    }
+    };
+    for (const auto& [data, found] : findings.data)
+      guarded(data, [&] {
+        const PaperData& of = paper_data(data);
+        if (table.protocol != Protocol::segmentation)
+          return run_pair(table, facts, open(&of), of, found, a.run, pool);
+        note_other_model(path, facts, note_once);
+        return run_segmentation(table, facts, path, of, found, a.run, pool);
+      });
+    const std::vector<PaperCell> cells = cells_of(table);
+    if (std::any_of(cells.begin(), cells.end(),
+                    [&](const PaperCell& c) { return c.data == kMachine && c.backbone == key; }))
+      guarded(kMachine, [&] { return run_speed(table, facts, open(nullptr), a.run, pool); });
   }
   for (const auto& [pair, result] : results) {
-    const PaperData& data = paper_data(pair.second);
-    const bool tested = table.protocol != Protocol::clusters;
     findings.notes.insert(findings.notes.end(), result.notes.begin(), result.notes.end());
     for (const auto& [what, reason] : result.reasons)
       findings.absent.push_back(
@@ -152,6 +149,9 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
     for (const auto& [what, how] : result.waiting)
       findings.absent.push_back(
           {"replies", fmt::format("{} on {}, {}", pair.first, pair.second, what.second), "", how});
+    if (pair.second == kMachine) continue;
+    const PaperData& data = paper_data(pair.second);
+    const bool tested = table.protocol != Protocol::clusters && table.protocol != Protocol::cka;
     if (!data.note.empty()) findings.notes.push_back(fmt::format("{}: {}", data.title, data.note));
     if (result.failed)
       findings.notes.push_back(fmt::format("{} on {}: {} samples failed (failed.jsonl)", pair.first,
@@ -166,33 +166,34 @@ Results compute(const PaperTable& table, const Arguments& a, Findings& findings)
 }
 
 // What it would take, before anything is started.
-void plan(const PaperTable& table, const Arguments& a, const Findings& findings,
-          nlohmann::json& out) {
-  Pool pool(a.threads.count());
-  for (const auto& [key, path] : findings.checkpoints) {
-    double seconds_per_view = 0;
-    for (const auto& [data, found] : findings.data) try {
-        if (table.protocol == Protocol::segmentation) continue;  // its views are patches
-        const PaperBackbone& facts = paper_backbone(key);
-        const Backbone backbone = open_backbone(table, facts, path, paper_data(data), a.run, pool);
-        const PlannedRun planned = plan_pair(table, facts, backbone, paper_data(data), found, a.run,
-                                             seconds_per_view, pool);
-        out.push_back({{"table", table.name},
-                       {"backbone", key},
-                       {"data", data},
-                       {"samples", planned.samples},
-                       {"forward_passes", planned.samples * planned.views},
-                       {"hours", planned.seconds / 3600}});
-        if (!a.json)
-          fmt::print("{}: {} on {}: {} samples, {} forward passes{}\n", table.name, key, data,
-                     planned.samples, planned.samples * planned.views,
-                     planned.seconds > 0 ? ", about " + human_seconds(planned.seconds) : "");
-      } catch (const Error& e) {
-        if (!a.json) fmt::print("{}: {} on {}: {}\n", table.name, key, data, worded(e).what());
-      }
+void tell_plan(const PaperTable& table, const Arguments& a, const Findings& findings,
+               const std::vector<PlannedPair>& there, const std::vector<PlannedPair>& missing,
+               nlohmann::json& out) {
+  const auto list = [&](const PlannedPair& pair) {
+    out.push_back({{"table", table.name},
+                   {"backbone", pair.backbone},
+                   {"data", pair.data},
+                   {"there", pair.there},
+                   {"shared", pair.shared},
+                   {"samples", pair.cost.samples},
+                   {"forward_passes", pair.cost.passes},
+                   {"hours", pair.cost.seconds / 3600}});
+    if (!pair.trouble.empty()) out.back()["trouble"] = pair.trouble;
+  };
+  for (const PlannedPair& pair : there) {
+    list(pair);
+    if (!a.json)
+      fmt::print("{}: {} on {}: {}{}\n", table.name, pair.backbone, pair.data,
+                 pair.trouble.empty() ? pair.cost.text() : pair.trouble,
+                 pair.shared ? ", the same as of a table before" : "");
   }
-  for (const Absent& m : findings.absent)
-    if (!a.json) fmt::print("{}: missing {} {}: {}\n", table.name, m.kind, m.key, m.reason);
+  for (const PlannedPair& pair : missing) list(pair);
+  for (const Absent& m : findings.absent) {
+    const Cost cost = cost_of(m, missing, findings);
+    if (!a.json)
+      fmt::print("{}: missing {} {}: {}{}\n", table.name, m.kind, m.key, m.reason,
+                 cost.passes ? "; with it " + cost.text() : "");
+  }
 }
 
 // What a page says first: nobody shall take its numbers for the paper's protocol where they are
@@ -212,6 +213,16 @@ std::vector<std::string> warnings(const Arguments& a, const std::vector<Compared
   return out;
 }
 
+void add_notes(const PaperTable& table, const Arguments& a, Findings& findings) {
+  if (a.run.limit)
+    findings.notes.push_back(fmt::format(
+        "a rehearsal: {} samples of each split at most; not the paper's data", a.run.limit));
+  if (table.protocol == Protocol::icl)
+    findings.notes.push_back(
+        "a language model gives the answers: with --data and --models, 'missing' says how to ask "
+        "one with 'fungi prompts', for each number");
+}
+
 int run(Arguments& a) {
   if (a.table.empty()) return list_tables(a.json);
   a.run.preset = parse_preset(a.preset);
@@ -225,37 +236,45 @@ int run(Arguments& a) {
   if (all && a.page.empty() && !a.plan && !a.find.data.empty())
     a.page = (std::filesystem::path(a.run.work) / "reproduce.html").string();
   nlohmann::json printed = nlohmann::json::array();
-  std::vector<ComparedTable> page;
+  ComparedPage page{.title = "The paper beside ours"};
+  Pool pool(a.threads.count());
+  Planner planner(a.run, pool);
   bool went_wrong = false;
   for (const PaperTable& table : paper_tables()) {
     if (!all && table.name != a.table) continue;
     Findings findings = find_for(table, a.find);
+    std::vector<PlannedPair> there, missing;
+    if (a.plan) there = planner.there(table, findings);
+    if (a.plan || !a.page.empty()) missing = planner.missing(table, findings);
+    Results results;
     if (a.plan) {
-      plan(table, a, findings, printed);
-      continue;
+      tell_plan(table, a, findings, there, missing, printed);
+    } else {
+      add_notes(table, a, findings);
+      results = compute(table, a, findings, pool);
     }
-    if (a.run.limit)
-      findings.notes.push_back(fmt::format(
-          "a rehearsal: {} samples of each split at most; not the paper's data", a.run.limit));
-    if (table.protocol == Protocol::icl)
-      findings.notes.push_back(
-          "a language model gives the answers: with --data and --models, 'missing' says how to ask "
-          "one with 'fungi prompts', for each number");
-    const Results results = compute(table, a, findings);
     const std::vector<Row> rows = rows_of(table, results);
-    printed.push_back(to_json(table, rows, findings));
-    if (!a.json) print_text(table, rows, findings);
-    page.push_back(to_page(table, rows, findings));
+    if (!a.plan) {
+      printed.push_back(to_json(table, rows, findings, seeds_of(table, a.run)));
+      if (!a.json) print_text(table, rows, findings);
+    }
     went_wrong = went_wrong ||
                  std::any_of(findings.absent.begin(), findings.absent.end(),
                              [](const Absent& m) { return m.kind == "result"; }) ||
                  std::any_of(results.begin(), results.end(),
                              [](const auto& r) { return r.second.failed > 0; });
-    if (!a.page.empty()) {  // after each table: what is interrupted is shown
-      std::filesystem::create_directories(std::filesystem::absolute(a.page).parent_path());
-      write_file_atomically(a.page,
-                            compared_page("The paper beside ours", warnings(a, page), page));
-    }
+    if (a.page.empty()) continue;
+    page.tables.push_back(to_page(table, rows, findings, missing));
+    page.tables.back().planned = sum_of(there).text_if_any();
+    page.warnings = warnings(a, page.tables);
+    page.planned = planner.total().text_if_any(), page.cost = planner.total_missing().text_if_any();
+    // After each table: what is interrupted is shown.
+    std::filesystem::create_directories(std::filesystem::absolute(a.page).parent_path());
+    write_file_atomically(a.page, compared_page(page));
+  }
+  if (a.plan && !a.json) {
+    fmt::print("all that is there: {}\n", planner.total().text());
+    fmt::print("all that is missing: {}\n", planner.total_missing().text());
   }
   if (a.json) app::print_json(all || a.plan ? printed : printed.at(0));
   if (!a.page.empty() && !a.json) fmt::print("page: {}\n", shown(a.page));
@@ -297,11 +316,18 @@ Verb add_reproduce(CLI::App& parent, CLI::App*& self) {
                    "where the processor multiplies it faster")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "f32", "bf16", "int8"}));
-  self->add_option("--seed", a->run.seed, "Seed of heads, projection, crops and support")
-      ->capture_default_str();
+  auto* seed =
+      self->add_option("--seed", a->run.seed,
+                       "Seed of heads, projection, crops and support; tables of means over "
+                       "seeds take this one and the next two")
+          ->capture_default_str();
+  self->add_option("--seeds", a->run.seeds,
+                   "Compute every table once for each seed and give mean and deviation")
+      ->type_name("SEED")
+      ->excludes(seed);
   a->threads.add_to(*self);
   for (const char* option : {"--data", "--models", "--use", "--work", "--preset", "--precision",
-                             "--seed", "--limit", "--plan", "--page"})
+                             "--seed", "--seeds", "--limit", "--plan", "--page"})
     self->get_option(option)->needs(table);
   self->add_flag("--json", a->json, "Print JSON");
   return [a] { return run(*a); };

@@ -2,21 +2,20 @@
 #include "app/reproduce_run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
 
-#include "app/bench.h"
-#include "app/progress.h"
-#include "app/reproduce_slice.h"
+#include "app/reproduce_job.h"
 #include "app/words.h"
+#include "fungi/evaluate/cka.h"
+#include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/protocol.h"
-#include "fungi/feature/extractor.h"
 #include "fungi/prompt/score.h"
-#include "fungi/store/files.h"
 
 namespace fungi::app {
 namespace {
@@ -25,194 +24,155 @@ namespace fs = std::filesystem;
 
 constexpr size_t kNeighbours = 20;  // of the paper, in every table
 
-// Errors advise what other verbs can do about them; this one has none of their options, and its
-// numbers of neighbours and shots are the paper's. `folder` holds what was computed.
-Error with_own_hint(const Error& e, const fs::path& folder, const char* samples) {
-  const auto advises = [&](const char* what) { return e.hint().find(what) != std::string::npos; };
-  if (e.place() == "k" || e.place() == "shots")
-    return Error(e.message(), e.place(),
-                 fmt::format("the table asks for so many: it takes more {}", samples));
-  if (advises("`validation="))
-    return Error(e.message(), e.place(), "add a folder val to the data set, or more pictures");
-  if (advises("`kind="))
-    return Error(e.message(), e.place(),
-                 "give every sample a class folder, and delete " + folder.string());
-  if (advises("`prune`") || advises("`overwrite`"))
-    return Error(e.message(), e.place(),
-                 fmt::format("delete {}, or choose another --work", folder.string()));
-  return e;
+// "5-shot", and of texts "few-shot": how many; others: 0, which is all.
+size_t shots_of(const std::string& setting, const PaperData& data) {
+  if (setting == "few-shot") return data.shots;
+  if (!setting.ends_with("-shot")) return 0;
+  size_t shots = 0;
+  std::from_chars(setting.data(), setting.data() + setting.size(), shots);
+  return shots == 5 ? data.shots : shots;
 }
 
-struct Job {
-  const PaperTable& table;
-  const PaperBackbone& facts;
-  const Backbone& backbone;
-  const PaperData& data;
-  const FoundData& found;
-  const RunOptions& options;
-  Pool& pool;
-  std::vector<std::string> notes = {};
-  ProjectionKind projection = ProjectionKind::sign;
-  std::set<std::string> settings = {};  // those to compute; empty: all
+// Computes what a table asks of a backbone on a data set.
+struct Evaluation {
+  Job& job;
+  const std::set<std::string> settings = {};  // those to compute; empty: all
 
-  // Of the stores: "train", "test", ...
-  fs::path folder() const {
-    fs::path in = options.work;
-    if (options.limit) in /= fmt::format("limit-{}", options.limit);
-    const std::string what = table.objectives.empty()
-                                 ? fmt::format("{}", fmt::join(objectives_of(table), "-"))
-                                 : table.name;
-    return in / facts.key / data.key /
-           (projection == ProjectionKind::sign ? what
-                                               : fmt::format("{}-{}", what, to_string(projection)));
-  }
+  using Compute = std::function<double(const std::string& setting, const std::string& features)>;
 
-  std::unique_ptr<Dataset> open(const FoundSplit& from, DatasetOptions wanted) const {
-    wanted.split = from.split, wanted.fold = from.fold, wanted.class_names = data.classes;
-    auto all = open_dataset(from.path, wanted);
-    if (options.limit == 0 || options.limit >= all->size()) return all;
-    return slice(std::move(all), from.path, options.limit);
-  }
-
-  const char* samples() const { return data.texts ? "texts" : data.sound ? "sounds" : "pictures"; }
-
-  Store extract(const FoundSplit& from, const std::string& name, const fs::path& like = {}) {
-    // What depends on the training store goes with it.
-    try {
-      return extract_to(folder() / name, from, name, like);
-    } catch (const Error& e) {
-      throw with_own_hint(e, like.empty() ? folder() : folder() / name, samples());
-    }
-  }
-
-  Store extract_to(const fs::path& folder, const FoundSplit& from, const std::string& name,
-                   const fs::path& like) {
-    store::guarded([&] { fs::create_directories(folder.parent_path()); });
-    ExtractorOptions o;
-    o.objectives = objectives_of(table);
-    o.preset = options.preset;
-    o.seed = options.seed;
-    o.projection = projection;
-    Extractor extractor(backbone, std::move(o), pool);
-    const auto dataset = open(from, extractor.data());
-    StoreWriter writer(folder, extractor.spec(),
-                       {.shard_size = extractor.shard_size(), .like = like});
-    const std::string what = fmt::format("{} {} {}", facts.key, data.key, name);
-    {
-      Progress progress(what, options.quiet);
-      ExtractRun run;
-      run.support_progress = [&](size_t done, size_t total) {
-        progress.turn_to(what + " support");
-        progress.update(done, total);
-      };
-      run.rewrite_progress = [&](size_t done, size_t total) {
-        progress.turn_to(what + " rewrite", "rows");
-        progress.update(done, total);
-      };
-      run.progress = [&](const ExtractProgress& p) {
-        progress.turn_to(what);
-        progress.update(p.done, p.total, p.failed);
-      };
-      extract_to_store(extractor, *dataset, writer, run);
-    }
-    const std::vector<std::string> all = extractor.notes();
-    for (size_t i = backbone.notes().size(); i < all.size(); ++i)  // those are said once
-      notes.push_back(fmt::format("{} on {}, {}: {}", facts.key, data.key, name, worded(all[i])));
-    return Store::open(folder);
-  }
-
-  // Computes each setting and features that the table asks of this backbone; a mean asks for each
-  // of its data sets. What cannot be computed (five shots where a class has four rows) costs no
-  // other.
-  void fill(RunResult& result,
-            const std::function<double(const std::string& setting, const std::string& features)>&
-                compute) const {
-    std::set<std::pair<std::string, std::string>> asked;
-    for (const PaperCell& c : cells_of(table))
-      if (c.backbone == facts.key && (c.data == data.key || c.data == "mean") &&
-          (settings.empty() || settings.contains(c.setting)))
-        asked.emplace(c.setting, c.features);
-    for (const auto& [setting, features] : asked) {
+  // Each setting and features once; a mean asks for each of its data sets. What cannot be computed
+  // (five shots where a class has four rows) costs no other.
+  void fill(RunResult& result, const Compute& compute,
+            const std::function<void(const PaperCell&)>& fill_many = {}) const {
+    std::set<CellKey> asked;
+    for (const PaperCell& c : cells_of(job.table)) {
+      if (c.backbone != job.facts.key || !(c.data == job.data.key || is_mean(c.data)) ||
+          !(settings.empty() || settings.contains(c.setting)) ||
+          !asked.emplace(c.setting, c.features).second)
+        continue;
       try {
-        result.percent[{setting, features}] = compute(setting, features);
+        if (c.many())
+          fill_many(c);
+        else
+          result.values[{c.setting, c.features}] = {compute(c.setting, c.features)};
       } catch (const Error& e) {
-        result.reasons[{setting, features}] = worded(with_own_hint(e, folder(), samples())).what();
+        result.reasons[{c.setting, c.features}] = worded(job.with_own_hint(e, job.folder())).what();
       }
     }
   }
 
-  // A slice may have fewer rows than vote.
-  size_t voting(size_t rows) const {
-    return options.limit ? std::min<size_t>(kNeighbours, rows) : kNeighbours;
-  }
-
   double metric(double accuracy, double mean_per_class) const {
-    return 100 * (data.mean_per_class ? mean_per_class : accuracy);
+    return 100 * (job.data.mean_per_class ? mean_per_class : accuracy);
   }
 
   CombinationOptions rows_of(const std::string& features, const std::string& setting = "") const {
-    const bool pca = setting != "no-pca" && !projections().contains(setting);
-    RowOptions rows{.pca = pca ? facts.pca : 0, .seed = options.seed};
+    const bool pca = setting != "no-pca" && !projection_settings().contains(setting);
+    RowOptions rows{.pca = pca ? job.facts.pca : 0, .seed = job.options.seed};
     if (constexpr std::string_view kReduced = "reduced-"; setting.starts_with(kReduced))
       rows.reduce = parse_reduce(setting.substr(kReduced.size()));
     return {.features = features, .rows = rows};
   }
 
-  // Settings that are another projection, each with stores of its own.
-  static const std::map<std::string, ProjectionKind>& projections() {
-    static const std::map<std::string, ProjectionKind> kinds = {
-        {"binary", ProjectionKind::sign},
-        {"gaussian", ProjectionKind::gaussian},
-        {"sparse", ProjectionKind::sparse}};
-    return kinds;
+  // A slice has fewer rows than vote, and classes of fewer rows than a table wants.
+  void suit_slice(const Store& train, KnnProtocol& o) const {
+    if (!job.options.limit) return;
+    size_t rows = train.rows();
+    if (o.shots) {
+      std::map<int64_t, size_t> of_class;
+      for (const int64_t label : train.labels()) ++of_class[label];
+      for (const auto& [label, count] : of_class) o.shots = std::min(o.shots, count);
+      rows = o.shots * of_class.size();
+    }
+    o.k = std::min(*o.k, rows);
   }
 
-  RunResult classification() {
-    const Store train = extract(found.train, "train");
+  KnnResult neighbours(const Store& train, const Store& test, const std::string& setting,
+                       const std::string& features) const {
+    KnnProtocol o{.combinations = rows_of(features, setting),
+                  .k = kNeighbours,
+                  .shots = shots_of(setting, job.data),
+                  .sampling = job.data.texts ? Sampling::stratified : Sampling::first};
+    suit_slice(train, o);
+    return evaluate_knn(train, test, o, job.pool);
+  }
+
+  // The cell's numbers, which are known only now.
+  void many(RunResult& result, const PaperCell& c, const Store& train, const Store& test) const {
+    std::vector<CellKey>& all = result.many[{c.setting, c.features}];
+    if (c.setting != "*") {  // features of each layer
+      for (const std::string& block : feature_names(train.manifest().spec)) {
+        if (!block.starts_with(c.features.substr(0, c.features.size() - 1))) continue;
+        const KnnScore score = neighbours(train, test, c.setting, block).combinations[0].score;
+        all.emplace_back(c.setting, block);
+        result.values[all.back()] = {metric(score.accuracy, score.mean_per_class)};
+      }
+      return;
+    }
+    const KnnScore score = neighbours(train, test, "full", c.features).combinations[0].score;
+    for (const ClassAccuracy& one :
+         accuracy_by_class(score.votes.predicted, pair_labels(train, test).test)) {
+      const bool known = size_t(one.label) < train.classes().size();
+      all.emplace_back(known ? train.classes()[size_t(one.label)] : std::to_string(one.label),
+                       c.features);
+      result.values[all.back()] = {100 * double(one.correct) / double(one.total)};
+    }
+  }
+
+  void alignment(RunResult& result, const Store& store) const {
+    fill(result, [&](const std::string&, const std::string& pair) {
+      const size_t sign = pair.find('~');
+      return 100 * linear_cka(store, {pair.substr(0, sign), pair.substr(sign + 1)}, job.pool)(0, 1);
+    });
+  }
+
+  void clusters(RunResult& result, const Store& store) const {
+    fill(result, [&](const std::string&, const std::string& features) {
+      KMeansProtocol o{.combinations = rows_of(features)};
+      if (!job.options.seeds.empty()) o.kmeans.seed = job.options.seed;
+      return 100 * evaluate_kmeans(store, o, job.pool).combinations[0].score.overlap.accuracy;
+    });
+  }
+
+  RunResult classification() const {
+    const Store train = job.extract(job.found.train, "train");
     RunResult result{.train = train.rows(), .failed = train.manifest().failed};
-    if (table.protocol == Protocol::clusters) {
-      fill(result, [&](const std::string&, const std::string& features) {
-        const KMeansResult scored =
-            evaluate_kmeans(train, {.combinations = rows_of(features)}, pool);
-        return 100 * scored.combinations[0].score.overlap.accuracy;
-      });
+    if (job.table.protocol == Protocol::clusters || job.table.protocol == Protocol::cka) {
+      job.table.protocol == Protocol::cka ? alignment(result, train) : clusters(result, train);
       return result;
     }
-    const Store test = extract(found.test, "test", train.folder());
+    const Store test = job.extract(job.found.test, "test", train.folder());
     std::optional<Store> validation;
-    if (table.protocol == Protocol::linear && !found.validation.path.empty())
-      validation = extract(found.validation, "validation", train.folder());
+    if (job.table.protocol == Protocol::linear && !job.found.validation.path.empty())
+      validation = job.extract(job.found.validation, "validation", train.folder());
     result.test = test.rows(), result.failed += test.manifest().failed;
-    if (table.protocol == Protocol::icl) {
+    if (job.table.protocol == Protocol::icl) {
       replies(result, train, test);
       return result;
     }
-    fill(result, [&](const std::string& setting, const std::string& features) {
-      const size_t shots = setting == "5-shot" || setting == "few-shot" ? data.shots : 0;
-      if (table.protocol == Protocol::linear) {
-        const LinearResult scored = evaluate_linear(
-            train, test, validation ? &*validation : nullptr,
-            {.combinations = rows_of(features, setting), .probe = {.shots = shots}}, pool);
-        const LinearProbeScore& score = scored.combinations[0].score;
-        return metric(score.accuracy, score.mean_per_class);
-      }
-      const KnnResult scored =
-          evaluate_knn(train, test,
-                       {.combinations = rows_of(features, setting),
-                        .k = voting(train.rows()),
-                        .shots = shots,
-                        .sampling = data.texts ? Sampling::stratified : Sampling::first},
-                       pool);
-      const KnnScore& score = scored.combinations[0].score;
-      return metric(score.accuracy, score.mean_per_class);
-    });
+    fill(
+        result,
+        [&](const std::string& setting, const std::string& features) {
+          if (job.table.protocol == Protocol::linear) {
+            const LinearResult scored =
+                evaluate_linear(train, test, validation ? &*validation : nullptr,
+                                {.combinations = rows_of(features, setting),
+                                 .probe = {.shots = shots_of(setting, job.data)}},
+                                job.pool);
+            const LinearProbeScore& score = scored.combinations[0].score;
+            return metric(score.accuracy, score.mean_per_class);
+          }
+          const KnnScore score = neighbours(train, test, setting, features).combinations[0].score;
+          return metric(score.accuracy, score.mean_per_class);
+        },
+        [&](const PaperCell& c) { many(result, c, train, test); });
     return result;
   }
 
   // The replies of a language model that somebody has asked, or how to ask one.
   void replies(RunResult& result, const Store& train, const Store& test) const {
+    const FoundData& found = job.found;
     const auto file = [&](const char* what, const std::string& features) {
-      return folder() / fmt::format("{}-{}.jsonl", what, features);
+      return job.folder() / fmt::format("{}-{}.jsonl", what, features);
     };
     fill(result, [&](const std::string& setting, const std::string& features) -> double {
       std::string why = "a language model has to be asked";
@@ -233,13 +193,13 @@ struct Job {
           kNeighbours, file("prompts", features).string(), file("replies", features).string());
       return NAN;
     });
-    for (const auto& [what, how] : result.waiting) result.percent.erase(what);
+    for (const auto& [what, how] : result.waiting) result.values.erase(what);
   }
 
   // The folder holds database and queries; the ground truth says which picture is which.
-  RunResult retrieval() {
-    const Store store = extract(found.train, "all");
-    const RankingTask all = read_task(found.truth, store, store);
+  RunResult retrieval() const {
+    const Store store = job.extract(job.found.train, "all");
+    const RankingTask all = read_task(job.truth(), store, store);
     RunResult result{.train = all.rows.database.size(),
                      .test = all.rows.queries.size(),
                      .failed = store.manifest().failed};
@@ -247,7 +207,7 @@ struct Job {
       RankingTask asked = all;
       std::erase_if(asked.relevances, [&](const auto& one) { return one.first != setting; });
       const RankingResult scored =
-          evaluate_ranking(store, store, asked, {.combinations = rows_of(features)}, pool);
+          evaluate_ranking(store, store, asked, {.combinations = rows_of(features)}, job.pool);
       return 100 * scored.combinations[0].scores[0].second.map;
     });
     return result;
@@ -256,47 +216,53 @@ struct Job {
 
 }  // namespace
 
-RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
-                   const PaperData& data, const FoundData& found, const RunOptions& options,
-                   Pool& pool) {
-  Job job{table, facts, backbone, data, found, options, pool};
-  std::set<std::string> kinds;
-  for (const PaperCell& c : cells_of(table))
-    if (Job::projections().contains(c.setting)) kinds.insert(c.setting);
-  if (kinds.empty()) {
-    RunResult result = data.retrieval ? job.retrieval() : job.classification();
-    result.notes = std::move(job.notes);
-    return result;
-  }
+std::vector<uint64_t> seeds_of(const PaperTable& table, const RunOptions& options) {
+  if (!options.seeds.empty()) return options.seeds;
+  if (!wants_seeds(table)) return {options.seed};
+  return {options.seed, options.seed + 1, options.seed + 2};
+}
+
+RunResult over_seeds(const std::vector<uint64_t>& seeds, const RunOptions& options,
+                     const std::function<RunResult(const RunOptions&)>& run) {
   RunResult all;
-  for (const std::string& kind : kinds) {
-    job.projection = Job::projections().at(kind), job.settings = {kind};
-    RunResult one = job.classification();
-    all.percent.merge(one.percent), all.reasons.merge(one.reasons);
-    all.train = one.train, all.test = one.test, all.failed += one.failed;
+  for (const uint64_t seed : seeds) {
+    RunOptions own = options;
+    own.seed = seed;
+    RunResult one = run(own);
+    for (const auto& [key, values] : one.values)
+      all.values[key].insert(all.values[key].end(), values.begin(), values.end());
+    all.many.merge(one.many), all.reasons.merge(one.reasons), all.waiting.merge(one.waiting);
+    all.train = one.train, all.test = one.test, all.failed = std::max(all.failed, one.failed);
+    for (const std::string& note : one.notes)
+      if (std::find(all.notes.begin(), all.notes.end(), note) == all.notes.end())
+        all.notes.push_back(note);
   }
-  all.notes = std::move(job.notes);
+  // A mean of some of the seeds would be none of those asked for.
+  std::erase_if(all.values, [&](const auto& one) { return one.second.size() != seeds.size(); });
   return all;
 }
 
-PlannedRun plan_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
-                     const PaperData& data, const FoundData& found, const RunOptions& options,
-                     double& seconds_per_view, Pool& pool) {
-  const Job job{table, facts, backbone, data, found, options, pool};
-  ExtractorOptions o;
-  o.objectives = objectives_of(table);
-  o.preset = options.preset;
-  Extractor extractor(backbone, std::move(o), pool);
-  PlannedRun plan{facts.key, data.key, 0, extractor.views_per_sample()};
-  std::vector<const FoundSplit*> splits{&found.train};
-  if (!data.retrieval && table.protocol != Protocol::clusters) splits.push_back(&found.test);
-  if (table.protocol == Protocol::linear && !found.validation.path.empty())
-    splits.push_back(&found.validation);
-  for (const FoundSplit* split : splits) plan.samples += job.open(*split, extractor.data())->size();
-  if (seconds_per_view == 0 && !data.sound && !data.texts)
-    seconds_per_view = 1 / bench_backbone(backbone, false, 8, 1, pool).samples_per_second;
-  plan.seconds = double(plan.samples * plan.views) * seconds_per_view;
-  return plan;
+RunResult run_pair(const PaperTable& table, const PaperBackbone& facts, const Backbone& backbone,
+                   const PaperData& data, const FoundData& found, const RunOptions& options,
+                   Pool& pool) {
+  return over_seeds(seeds_of(table, options), options, [&](const RunOptions& own) {
+    Job job{table, facts, backbone, data, found, own, pool};
+    RunResult all;
+    const std::vector<ProjectionKind> kinds = projections_of(table);
+    for (const ProjectionKind kind : kinds) {
+      job.projection = kind;
+      std::set<std::string> settings;  // of this projection, where there are several
+      for (const auto& [setting, its] : projection_settings())
+        if (its == kind && kinds.size() > 1) settings.insert(setting);
+      const Evaluation evaluation{job, settings};
+      RunResult one = data.retrieval ? evaluation.retrieval() : evaluation.classification();
+      all.values.merge(one.values), all.many.merge(one.many), all.reasons.merge(one.reasons);
+      all.waiting.merge(one.waiting);
+      all.train = one.train, all.test = one.test, all.failed += one.failed;
+    }
+    all.notes = std::move(job.notes);
+    return all;
+  });
 }
 
 }  // namespace fungi::app

@@ -90,16 +90,6 @@ Block load_block(const Architecture& a, const Kernels& kernels, const Tensors& t
   return b;
 }
 
-// Cosines, then sines.
-Matrix<float> cosines_and_sines(const Matrix<float>& angles) {
-  const size_t width = angles.cols();
-  Matrix<float> out(angles.rows(), 2 * width);
-  for (size_t i = 0; i < angles.rows(); ++i)
-    for (size_t j = 0; j < width; ++j)
-      out(i, j) = std::cos(angles(i, j)), out(i, width + j) = std::sin(angles(i, j));
-  return out;
-}
-
 // The parts of loading that files and random weights share.
 template <class Weights>
 void load(Weights& w, const TensorSource& source, Pool& pool) {

@@ -18,7 +18,8 @@ int hue(size_t label, size_t count) {
   return count <= 12 ? int(360 * label / std::max<size_t>(count, 1)) : int(label * 137 % 360);
 }
 
-// A round number so that at most five steps cover the range.
+}  // namespace
+
 double tick_step(double range) {
   const double rough = std::max(range, 1e-9) / 5,
                power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -26,8 +27,6 @@ double tick_step(double range) {
     if (factor * power >= rough) return factor * power;
   return 10 * power;
 }
-
-}  // namespace
 
 std::string bar_cell(double value, double low, double high, std::string_view css_class) {
   low = std::min(low, 0.0);
@@ -53,7 +52,7 @@ std::string heat_table(const std::vector<std::string>& names, View<const double>
 }
 
 std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines,
-                       std::string_view x_label, std::string_view y_label) {
+                       std::string_view x_label, std::string_view y_label, size_t first_style) {
   constexpr double kWidth = 560, kHeight = 240, kLeft = 56, kTop = 14;
   double low = 1e300, high = -1e300;
   for (const Line& l : lines)
@@ -89,12 +88,12 @@ std::string line_chart(const std::vector<std::string>& x, const std::vector<Line
       cells += fmt::format("<td>{:.1f}</td>", lines[l].y[i]);
     }
     drawing +=
-        fmt::format("<path class=\"line s{0}\" d=\"{1}\"/><path class=\"mark s{0}\" d=\"{2}\"/>", l,
-                    line, dots);
+        fmt::format("<path class=\"line s{0}\" d=\"{1}\"/><path class=\"mark s{0}\" d=\"{2}\"/>",
+                    l + first_style, line, dots);
     const std::string key = fmt::format(
         "<svg class=key aria-hidden=true viewBox=\"0 0 32 10\"><path class=\"line s{0}\" d=\"M2 "
         "5h28\"/><path class=\"mark s{0}\" d=\"M16 5{1}\"/></svg>",
-        l, kDot);
+        l + first_style, kDot);
     rows += fmt::format("<tr><th scope=row>{}{}</th>{}</tr>", key, breakable(lines[l].name), cells);
   }
   return fmt::format(

@@ -25,13 +25,17 @@ std::string bar_cell(double value, double low, double high, std::string_view css
 // Values in [0, 1], darker = larger, the number printed in each cell.
 std::string heat_table(const std::vector<std::string>& names, View<const double> values);
 
+// A round number so that at most five steps cover the range.
+double tick_step(double range);
+
 struct Line {
   std::string name;
   std::vector<double> y;  // one per x
 };
-// The chart of percentages (five lines at most have styles) and the same numbers as a table.
+// The chart of percentages (five lines at most have styles; the first of them is that of what
+// others are compared with) and the same numbers as a table.
 std::string line_chart(const std::vector<std::string>& x, const std::vector<Line>& lines,
-                       std::string_view x_label, std::string_view y_label);
+                       std::string_view x_label, std::string_view y_label, size_t first_style = 0);
 
 // Points [n, 2], all those of a class one path; negative classes are left out. `names` of the
 // classes are shown on hovering.

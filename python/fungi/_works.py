@@ -122,12 +122,14 @@ def info(folder: PathLike | Store | Index | None = None) -> dict[str, Any]:
     return dict(_fungi.store_facts(where))
 
 
-def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, seconds: float = 3, batch: int = 0,
+def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, presets: str | Iterable[str] | None = None,
+          seconds: float = 3, batch: int = 0,
           layer: str | None = None, layers: str | Iterable[str] | None = None, precision: str | None = None,
           facts: Mapping[str, Any] | None = None, threads: int = 0) -> dict[str, Any]:
     """Samples per second of a backbone, and where the time goes: a checkpoint, or random weights by architecture name.
 
-    It runs in a process of its own, so that nothing else of this one is measured.
+    `presets` measures whole features under each of these, side by side. It runs in a process of its own, so that nothing else
+    of this one is measured.
 
     >>> import fungi
     >>> fungi.bench("vit_tiny_patch16_224", seconds=0.1)["views_per_sample"]
@@ -136,8 +138,9 @@ def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, sec
     words = ["bench", "-m", path(model, "model"), "--seconds", str(seconds), "--json", "-j", str(threads_of(threads))]
     if objectives is not None:
         words += ["--objectives", *(objective_words(objectives) or [])]
-    if layers is not None:
-        words += ["--layers", *([layers] if isinstance(layers, str) else layers)]
+    for option, several in (("--presets", presets), ("--layers", layers)):
+        if several is not None:
+            words += [option, *([several] if isinstance(several, str) else several)]
     for option, value in (("--batch", batch), ("--layer", layer), ("--precision", precision)):
         if value:
             words += [option, str(value)]

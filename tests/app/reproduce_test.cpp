@@ -15,7 +15,9 @@ namespace fungi {
 namespace {
 
 namespace fs = std::filesystem;
+using test::entries;
 using test::json;
+using test::link_pictures;
 using test::reason_for;
 using test::reproduce;
 using test::row_of;
@@ -23,33 +25,13 @@ using test::run_fungi;
 
 const std::string kModel = FUNGI_SOURCE_DIR "/demo/model.safetensors";
 
-// In an order that does not depend on the file system.
-std::set<fs::path> entries(const fs::path& folder) {
-  std::set<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder)) paths.insert(entry.path());
-  return paths;
-}
-
-// The first pictures of some classes of the demo.
-void link_pictures(const std::string& split, size_t classes, size_t each, const fs::path& to) {
-  for (const fs::path& folder : entries(fs::path(FUNGI_SOURCE_DIR) / "demo/images" / split)) {
-    if (classes-- == 0) break;
-    fs::create_directories(to / folder.filename());
-    size_t left = each;
-    for (const fs::path& file : entries(folder))
-      if (left-- > 0)
-        fs::create_symlink(fs::absolute(file), to / folder.filename() / file.filename());
-      else
-        break;
-  }
-}
-
 TEST(Reproduce, ListsTables) {
   const json list = reproduce("");
-  EXPECT_EQ(list.size(), 21u);
+  EXPECT_EQ(list.size(), 29u);
   std::set<std::string> names;
   for (const json& t : list) names.insert(t["table"].get<std::string>());
-  for (const char* name : {"knn", "linear", "clusters", "retrieval", "audio"})
+  for (const char* name :
+       {"knn", "linear", "clusters", "retrieval", "audio", "layers", "cka", "speed"})
     EXPECT_TRUE(names.count(name)) << name;
   const auto unknown = run_fungi("reproduce knnn");
   EXPECT_EQ(unknown.status, 2);
@@ -334,6 +316,18 @@ TEST(Reproduce, ClustersAndRetrieval) {
           1e-6)
           << setting << features;
     }
+
+  // A rehearsal: one query, whose own pictures come first.
+  const json few = reproduce("retrieval --limit 5" + use + " --use dino-b16=" + kModel);
+  const fs::path own = folder / "work/limit-5/dino-b16/roxford/kl-dino";
+  const json some = json::parse(test::read_file(own / "gnd.json"));
+  EXPECT_EQ(some["qimlist"], json::array({truth["qimlist"][0]}));
+  EXPECT_EQ(some["imlist"].size(), 5u);
+  EXPECT_EQ(some["gnd"][0]["easy"].size() + some["gnd"][0]["hard"].size(), 3u);
+  const Store slice = Store::open(own / "all");
+  EXPECT_EQ(slice.rows(), 6u);
+  EXPECT_NEAR(row_of(few, "dino-b16", "roxford", "hard", "embedding+kl")["ours"],
+              100 * mean_average_precision(slice.load("embedding+kl"), some, true), 1e-6);
 
   const json clusters = reproduce("clusters" + use + " --use clip-l14=" + kModel);
   const json kmeans =

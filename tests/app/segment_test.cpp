@@ -149,11 +149,27 @@ TEST(Segment, ThePaperTablesBesideOurs) {
                         std::filesystem::copy_options::recursive);
   std::filesystem::copy(kPairs + "test", root / "voc/val",
                         std::filesystem::copy_options::recursive);
+  const auto pictures = [&](const std::string& split) {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(kPairs + split + "/images"))
+      count += entry.is_regular_file();
+    return count;
+  };
   const json bare = test::reproduce("segmentation");
   EXPECT_EQ(bare["protocol"], "segmentation");
   EXPECT_EQ(test::row_of(bare, "dino-b16", "voc", "10240000", "fungi")["paper"], 67.0);
   const auto model = test::data_folder() / "weights/deit_tiny_patch16_224.safetensors";
   if (!std::filesystem::exists(model)) GTEST_SKIP() << test::missing_data(model);
+  const std::string use =
+      " --data '" + root.path().string() + "' --use dino-s16='" + model.string() + "'";
+  size_t planned = 0;  // three sizes of memory: support, memory and test of each
+  for (const json& pair : test::reproduce("segmentation --plan" + use))
+    if (pair["backbone"] == "dino-s16" && pair["data"] == "voc") {
+      EXPECT_EQ(pair["forward_passes"], 3 * (2 * pictures("train") + pictures("test")));
+      EXPECT_GT(pair["hours"].get<double>(), 0);
+      ++planned;
+    }
+  EXPECT_EQ(planned, 1u);
   const json found =
       test::reproduce("segmentation-few --data '" + root.path().string() + "' --work '" +
                       (root / "work").string() + "' --use dino-s16='" + model.string() + "'");

@@ -83,6 +83,17 @@ def make_segment_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> 
     return place / "segment/index.html"
 
 
+def make_compared_page(fungi: str, source: pathlib.Path, place: pathlib.Path) -> pathlib.Path:
+    for split in ("train", "test"):
+        (place / "data/flowers").mkdir(parents=True, exist_ok=True)
+        (place / "data/flowers" / split).symlink_to((source / "demo/images" / split).resolve())
+    done = subprocess.run([fungi, "reproduce", "classes", "--data", place / "data", "--use", f"deit-b16={source / 'demo/model.safetensors'}", "--limit", "20",
+                           "--work", place / "work", "--page", place / "compared.html"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return place / "compared.html"
+
+
 def judge(browser: str, page: pathlib.Path, damages: dict[str, tuple[str, str]]) -> list[str]:
     """The page must be right, and each damage to it noticed."""
     text = page.read_text()
@@ -113,6 +124,8 @@ def main() -> int:
         damages["a broken mask"] = ("data:image/png;base64,iVBOR", "data:image/png;base64,AAAAA")
         del damages["a broken picture"]  # pictures under masks are backgrounds
         wrong += judge(browser, make_segment_page(fungi, source, place), damages)
+        del damages["a broken mask"]  # it has no pictures, but figures
+        wrong += judge(browser, make_compared_page(fungi, source, place), damages)
         sounds = make_sound_page(fungi, source, place)
         if sounds:
             text = sounds.read_text().replace("</body>", LISTEN)
