@@ -51,7 +51,7 @@ class Draw:
         self.right = {}
         for weights in GRID:
             scores = sum(w * w * p for w, p in zip(weights, products) if w)
-            votes = near[np.argsort(-scores, axis=1, kind="stable")[:, :K]]
+            votes = near[np.argpartition(-scores, K, axis=1)[:, :K]]
             counts = np.stack([(votes == c).sum(1) for c in range(near.max() + 1)], 1)
             self.right[weights] = counts.argmax(1) == truth
         self.choice = study.fungi.figures("choose", train, "--features", "+".join(("embedding", *self.names)), "-k", K)
@@ -108,11 +108,11 @@ def criterion_section(made, sets, rows):
                 "equal weights, `embedding+kl+dino+simclr`": over(lambda d: d.of(NAMED["+K+D+S"])),
                 "the best of each set and draw by half of its test pictures, on the other half": over(Draw.fair_best),
                 "the best of each set and draw on the test pictures themselves, which chance flatters": over(Draw.best)}
-    lines = [[what, f"{100 * value:.1f}", f"{100 * (chosen - value):+.1f}"] for what, value in compared.items()]
+    lines = [[what, f"{100 * value:.2f}", f"{100 * (chosen - value):+.2f}"] for what, value in compared.items()]
     worst, draw = min(every, key=lambda e: e[1].gain()[0] / max(e[1].gain()[1], 1e-9))
     gain, error = draw.gain()
     below = sum(d.gain()[0] < -d.gain()[1] for _, d in every)
-    return (f"## {CHOICE} beside the best, {rows} rows\n\nMeans over sets and draws; {CHOICE} has {100 * chosen:.1f}, the embedding {100 * plain:.1f}.\n\n"
+    return (f"## {CHOICE} beside the best, {rows} rows\n\nMeans over sets and draws; {CHOICE} has {100 * chosen:.2f}, the embedding {100 * plain:.2f}.\n\n"
             + table(["what is compared", "accuracy", f"{CHOICE} less this"], lines)
             + f"\nOf {len(every)} choices {below} are below the embedding by more than the standard error of that difference; the worst is "
               f"{worst} with {100 * gain:+.1f} ± {100 * error:.1f} points.\n")
@@ -147,14 +147,14 @@ def write(study, precision, widths):
     if not sets:
         raise SystemExit("results: no set is finished yet; run this again")
     made = {rows: {s: [Draw(study, precision, s, rows, d) for d in range(available(study, precision, s))] for s in sets} for rows in widths}
-    counts = {s: (len(labels(study.work / precision / s / "train")), len(made[WIDTH][s][0].right[GRID[0]])) for s in sets}
+    counts = {s: (len(labels(study.work / precision / s / "train")), len(made[widths[0]][s][0].right[GRID[0]])) for s in sets}
     out = [INTRODUCTION.format(k=K, precision=precision, sets=", ".join(f"{s} {a}/{b}" for s, (a, b) in counts.items()),
-                               draws=min(len(made[WIDTH][s]) for s in sets))]
+                               draws=min(len(made[widths[0]][s]) for s in sets))]
     missing = [s for s in study.sets if s not in sets]
     if missing:
         out.append(f"**Not finished, and left out: {', '.join(missing)}.** The same command goes on with them.\n")
-    out.append(criterion_section(made, sets, WIDTH))
-    out.append(choices_section(made, sets, WIDTH))
+    out += [criterion_section(made, sets, rows) for rows in widths]
+    out.append(choices_section(made, sets, widths[0]))
     out += [accuracy_section(made, sets, rows) for rows in widths]
     out.append(spread_section(made, sets, widths))
     return "\n".join(out)
@@ -163,8 +163,8 @@ def write(study, precision, widths):
 INTRODUCTION = """# Which gradients: evidence
 
 Written by `tools/make_choose_results.py`. DeiT-tiny/16, {precision}, the sets of [results.md](results.md); top-1 accuracy in percent of the {k}
-nearest training pictures, without PCA. Training/test pictures: {sets}. {draws} draws of heads and projection; ± is the standard deviation
-over them, of a gain its standard error over the test pictures. K, D, S: KL, DINO, SimCLR, each block of length 1 with weight 1. `choose` picks
+nearest training pictures, without PCA. Training/test pictures: {sets}.
+{draws} draws of heads and projection; ± is the standard deviation over them, of a gain its standard error over the test pictures. K, D, S: KL, DINO, SimCLR, each block of length 1 with weight 1. `choose` picks
 from the weights 0, 0.25, 0.5, 1 and 2 of each by the training rows alone.
 """
 
@@ -178,7 +178,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, default=root / "docs" / "results-choose.md")
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--precision", default=MAIN, help="of the stores")
-    parser.add_argument("--rows", type=int, nargs="+", default=[WIDTH, 4 * WIDTH, 16 * WIDTH], help="of the projection; the first are the default's")
+    parser.add_argument("--rows", type=int, nargs="+", default=[WIDTH, 4 * WIDTH, 16 * WIDTH], help="of the projection")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--figures-only", action="store_true", help="use the stores as they are, extract nothing")
     args = parser.parse_args()

@@ -157,6 +157,10 @@ const Dialect kDinov3AuthorsNames{"DINOv3's authors'",
                                   {"storage_tokens", "blocks.0.attn.qkv.weight",
                                    "patch_embed.proj.weight", "rope_embed.periods"},
                                   read_authors};
+const Dialect kDinov3PeriodsNames{"DINOv3's authors'",
+                                  {"rope_embed.periods", "blocks.0.attn.qkv.weight",
+                                   "patch_embed.proj.weight", "storage_tokens"},
+                                  read_authors};
 
 const Dialect kDinov3Names{"Hugging Face's DINOv3",
                            {"layer.0.attention.q_proj.weight", "embeddings.cls_token",

@@ -126,12 +126,12 @@ TEST_P(Families, AllTokens) {
 // Angles that the encoder would not compute, and a mask that was never set.
 TEST(GoldenFamilies, Dinov3WithOtherAnglesIsRefused) {
   const Family family("authors_dinov3");
-  const Checkpoint whole = family.checkpoint();
+  const Checkpoint whole = Checkpoint::open(family.checkpoint());
   Pool pool(1);
   for (const auto& [tensor, said] : {std::pair("rope_embed.periods", "theta 100"),
                                      std::pair("blocks.1.attn.qkv.bias_mask", "not finite")}) {
     const test::TemporaryFolder folder;
-    test::TinyCheckpoint c = test::shaped_like(whole);
+    test::TinyCheckpoint c = test::shaped_like(family.checkpoint());
     for (const auto& [name, shape] : c.shapes) {
       const Matrix<float> read = whole.read(name);
       c.values[name].assign(read.data(), read.data() + read.rows() * read.cols());
