@@ -23,14 +23,6 @@
 namespace fungi::app {
 namespace {
 
-struct Arguments {
-  ModelOptions model;
-  std::vector<std::string> objectives{"kl"};
-  double seconds = 3;
-  size_t batch = 0;
-  bool json = false;
-};
-
 // More than the backbone and its backward: views, losses, projection.
 bool whole_features(const std::vector<std::string>& objectives) {
   return !objectives.empty() && objectives != std::vector<std::string>{"kl"};
@@ -114,6 +106,7 @@ BenchRate bench_backbone(const Backbone& backbone, bool backward, size_t batch, 
     used[i] = thread_seconds() - before, ran[i] = double(done);
   });
   BenchRate result;
+  result.gflop = a.forward_flops(a.tokens()) / 1e9;
   for (double rate : rates) result.samples_per_second += rate;
   result.samples_per_processor_second =
       std::accumulate(ran.begin(), ran.end(), 0.0) / std::accumulate(used.begin(), used.end(), 0.0);
@@ -135,7 +128,8 @@ void print_table(const Stages& stages) {
                100 * row.own / total, row.calls);
 }
 
-int run(const Arguments& args) {
+int run(const BenchArguments& args) {
+  if (!args.presets.empty()) return bench_presets(args);
   const std::vector<std::string> objectives = objective_list(args.objectives);
   const bool backward = !objectives.empty();
   const bool features = whole_features(objectives);
@@ -144,21 +138,11 @@ int run(const Arguments& args) {
   const BackboneOptions options = backbone_for(looks, args.model.backbone());
   Pool pool(args.model.threads.count());
   const auto start = std::chrono::steady_clock::now();
-  std::error_code ignored;  // then it is the name of an architecture, or none
-  const std::string model = pulled_model(args.model.model);
-  const bool file = std::filesystem::exists(model, ignored);
-  const Backbone backbone =
-      file ? Backbone::open(model, options, pool)
-           : Backbone::assemble(stated_architecture(model, options.stated_facts),
-                                RandomTensors(1), options, pool);
+  const Backbone backbone = open_to_bench(args.model, options, pool);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Notes notes{.shown = !args.json};
   notes.add(backbone.notes());
-  const Architecture& a = backbone.architecture();
-  if (a.input == InputKind::token_ids)
-    fail("text backbones have no fixed size to measure", args.model.model,
-         "give an image or audio backbone");
   const size_t batch = args.batch ? args.batch : backbone.preferred_batch();
 
   const auto peak_gflops = [&] {
@@ -166,13 +150,11 @@ int run(const Arguments& args) {
                                        std::min(0.5, args.seconds));
   };
   const double peak_before = peak_gflops();
-  const BenchRate m = features ? bench_features(backbone, objectives, args.seconds, pool)
+  const BenchRate m = features ? bench_features(backbone, objectives, Preset::native, args.seconds, pool)
                                : bench_backbone(backbone, backward, batch, args.seconds, pool);
   // The better of two, so that a neighbour who slows one of them does not raise our share.
   const double peak = std::max(peak_before, peak_gflops());
-  // What unpruned forwards would cost: the usual way to count.
-  const double gflop = a.forward_flops(a.tokens()) / 1e9 * double(m.views);
-  const double share = m.samples_per_second * gflop / peak;
+  const double gflop = m.gflop, share = m.samples_per_second * gflop / peak;
   const std::string precision = to_string(*backbone.options().precision),
                     isa = to_string(backbone.options().isa),
                     named =
@@ -224,10 +206,23 @@ int run(const Arguments& args) {
 
 }  // namespace
 
+Backbone open_to_bench(const ModelOptions& model, const BackboneOptions& options, Pool& pool) {
+  std::error_code ignored;  // then it is the name of an architecture, or none
+  const std::string pulled = pulled_model(model.model);
+  Backbone backbone = std::filesystem::exists(pulled, ignored)
+                          ? Backbone::open(pulled, options, pool)
+                          : Backbone::assemble(stated_architecture(pulled, options.stated_facts),
+                                               RandomTensors(1), options, pool);
+  if (backbone.architecture().input == InputKind::token_ids)
+    fail("text backbones have no fixed size to measure", model.model,
+         "give an image or audio backbone");
+  return backbone;
+}
+
 Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self = parent.add_subcommand(
       "bench", "Measure a backbone: a checkpoint, or random weights by architecture name");
-  auto args = std::make_shared<Arguments>();
+  auto args = std::make_shared<BenchArguments>();
   args->model
       .add_to(
           *self,
@@ -248,12 +243,23 @@ Verb add_bench(CLI::App& parent, CLI::App*& self) {
   self->add_option("--batch", args->batch, "Views per call; 0 = what suits the caches")
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
+  self->add_option("--presets", args->presets,
+                   "Side by side, whole features as of extract: each with its own views and "
+                   "precision (native, paper, lib, fast)")
+      ->check(CLI::IsMember({"native", "paper", "lib", "fast"}));
   self->add_flag("--json", args->json, "Print JSON");
   self->parse_complete_callback([args, self] {
+    if (!args->presets.empty()) {
+      if (self->get_option("--objectives")->count() == 0)
+        args->objectives = ExtractorOptions().objectives;
+      if (objective_list(args->objectives).empty())
+        throw CLI::ValidationError("--presets", "the embedding alone is the same in all of them");
+    }
     for (const char* option : {"--layer", "--layers"})
       if (objective_list(args->objectives).empty() && self->get_option(option)->count() > 0)
         throw CLI::ValidationError(option, "the embedding alone has no gradient: leave it out");
-    if (args->batch > 0 && whole_features(objective_list(args->objectives)))
+    if (args->batch > 0 &&
+        (!args->presets.empty() || whole_features(objective_list(args->objectives))))
       throw CLI::ValidationError("--batch",
                                  "whole features choose their own batches: leave --batch out, or "
                                  "measure --objectives none or kl");

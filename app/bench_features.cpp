@@ -45,10 +45,10 @@ class RandomSamples final : public Dataset {
 };
 
 // Random negatives instead of embeddings of a training set: the same work, at once.
-void prepare(Objective& objective, const Backbone& backbone, Pool& pool) {
+void prepare(Objective& objective, const Backbone& backbone, Preset preset, Pool& pool) {
   const Support support = objective.support();
   if (support.samples == 0 || objective.ready()) return;
-  const size_t views = modality_for(backbone.architecture(), Preset::native, {}, backbone.path())
+  const size_t views = modality_for(backbone.architecture(), preset, {}, backbone.path())
                            ->views(support.views.plan);
   const size_t samples = std::min<size_t>(support.samples, 1024);
   Matrix<float> kept(samples * views,
@@ -61,21 +61,23 @@ void prepare(Objective& objective, const Backbone& backbone, Pool& pool) {
 }  // namespace
 
 BenchRate bench_features(const Backbone& backbone, const std::vector<std::string>& objectives,
-                         double seconds, Pool& pool) {
+                         Preset preset, double seconds, Pool& pool) {
   using Clock = std::chrono::steady_clock;
   ExtractorOptions options;
   options.objectives.clear();
+  options.preset = preset;
   const Architecture& a = backbone.architecture();
   const SampleKind kind = sample_kind(a);
   for (const std::string& specification : objectives) {
     auto objective =
-        make_objective(specification, {a.embedding_width, a.width, 42, Preset::native, kind});
-    prepare(*objective, backbone, pool);
+        make_objective(specification, {a.embedding_width, a.width, 42, preset, kind});
+    prepare(*objective, backbone, preset, pool);
     options.own.push_back(std::move(objective));
   }
   Extractor extractor(backbone, std::move(options), pool);
   BenchRate rate;
   rate.views = extractor.views_per_sample();
+  rate.gflop = extractor.forward_flops() / 1e9;
   const RandomSamples data(pool.threads() * std::max<size_t>(1, 16 / rate.views), kind);
   std::vector<size_t> samples(data.size());
   std::iota(samples.begin(), samples.end(), size_t{0});

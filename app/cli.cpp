@@ -291,7 +291,7 @@ std::string objective_parameters() {
     const std::vector<Parameter> native = default_parameters(name, Preset::native, kind);
     for (size_t i = 0; i < native.size(); ++i) {
       std::string word = " " + native[i].name + "=" + text(native[i]), others;
-      for (const Preset preset : {Preset::paper, Preset::lib})
+      for (const Preset preset : {Preset::paper, Preset::lib, Preset::fast})
         if (const std::string other = text(default_parameters(name, preset, kind)[i]);
             other != text(native[i]))
           others += fmt::format("{}{} {}", others.empty() ? "" : ", ", to_string(preset), other);

@@ -8,7 +8,6 @@
 
 #include "app/words.h"
 #include "fungi/base/error.h"
-#include "fungi/evaluate/ground_truth.h"
 #include "fungi/input/dataset.h"
 #include "fungi/input/mask_dataset.h"
 #include "fungi/input/published.h"
@@ -64,12 +63,18 @@ SplitReport count(const Dataset& data, const std::string& name, const PublishedS
   for (const auto& [label, size] : sizes) {
     report.smallest = report.largest == 0 ? size : std::min(report.smallest, size);
     report.largest = std::max(report.largest, size);
-    if (!official || official->most == 0 || (size >= official->least && size <= official->most))
-      continue;
-    const auto& names = data.class_names();
-    report.off.push_back(
-        {size_t(label) < names.size() ? names[size_t(label)] : std::to_string(label), size,
-         official->least, official->most});
+  }
+  const auto& names = data.class_names();
+  if (official)  // a class without a sample has a name or a count, too
+    for (size_t label = 0; label < std::max(names.size(), official->counts.size()); ++label)
+      sizes.emplace(int(label), 0);
+  for (const auto& [number, size] : sizes) {
+    const size_t label = size_t(number);
+    if (!official || official->agrees(label, size)) continue;
+    const bool exact = label < official->counts.size();
+    report.off.push_back({label < names.size() ? names[label] : std::to_string(label), size,
+                          exact ? official->counts[label] : official->least,
+                          exact ? official->counts[label] : official->most});
   }
   if (official) report.official = official->samples;
   return report;
@@ -163,43 +168,6 @@ std::optional<DataReport> look_at_masks(const fs::path& path, const Look& look) 
   return report;
 }
 
-// revisited Oxford and Paris: pictures that the ground truth names.
-std::optional<DataReport> look_at_retrieval(const fs::path& path, const Look& look) {
-  if (!fs::is_directory(path / "jpg")) return {};
-  for (const char* key : {"roxford5k", "rparis6k"}) {
-    const fs::path truth_file = path / fmt::format("gnd_{}.pkl", key);
-    if (!fs::is_regular_file(truth_file)) continue;
-    const bool oxford = std::string_view(key) == "roxford5k";
-    DataReport report{oxford ? "roxford" : "rparis",
-                      oxford ? "revisited Oxford" : "revisited Paris", "image", path};
-    const RevisitedTruth truth = read_revisited(truth_file);
-    for (const auto& [name, list, official] :
-         {std::tuple("database", &truth.database, size_t(oxford ? 4993 : 6322)),
-          std::tuple("queries", &truth.queries, size_t(70))}) {
-      SplitReport one{.name = name, .samples = list->size(), .official = official};
-      for (const std::string& id : *list) {
-        const fs::path file = path / "jpg" / (fs::path(id).filename().string() + ".jpg");
-        std::error_code unknown;
-        const auto bytes = fs::file_size(file, unknown);
-        if (unknown || bytes == 0) {
-          ++(unknown ? one.missing : one.empty);
-          add_example(one, fmt::format("{}: {}", id, unknown ? "not there" : "empty"));
-        } else if (look.decode) {
-          try {
-            read_image(file);
-          } catch (const Error& e) {
-            ++one.damaged;
-            add_example(one, fmt::format("{}: {}", id, worded(e.message())));
-          }
-        }
-      }
-      report.splits.push_back(std::move(one));
-    }
-    return report;
-  }
-  return {};
-}
-
 DataReport look_at_any(const fs::path& path, const Look& look) {
   std::string first;
   for (const SampleKind samples : {SampleKind::image, SampleKind::sound, SampleKind::text}) try {
@@ -231,7 +199,7 @@ DataReport look_at_data(const fs::path& path, bool decode, const ProgressFunctio
     if (const auto found = find_published(path, samples))
       return look_at_set(*found->set, found->root, look);
   if (fs::is_directory(path))
-    for (const auto look_at : {look_at_masks, look_at_retrieval, look_at_sounds})
+    for (const auto look_at : {look_at_masks, look_at_sounds})
       if (auto report = look_at(path, look)) return *report;
   try {
     if (auto report = look_at_records(path, look)) return *report;

@@ -44,13 +44,13 @@ void note_data(const Dataset& dataset, Notes& notes) {
   notes.add(dataset.notes());
 }
 
-void print_stages(const Stages& stages) {
+void print_stages(const Stages& stages, bool alone) {
   double total = 0;
   for (const auto& row : stages.rows()) total += row.own;
   if (total == 0) return;  // nothing was computed
   auto rows = stages.rows();
   std::sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.own > y.own; });
-  say("time by stage, all threads:");
+  say("time by stage, all threads{}:", alone ? "" : " of rank 0");
   for (const auto& row : rows)
     if (row.own > 0.005 * total)
       say("  {} {:.1f} s ({:.0f} %)", row.name, row.own, 100 * row.own / total);
@@ -291,7 +291,7 @@ int run(ExtractArguments& a, Comm& comm) {
                totals.missing ? fmt::format(", {} still to come", totals.missing) : "",
                o.dropped ? fmt::format(", {} dropped", o.dropped) : "", o.computed,
                human_seconds(seconds));
-    if (!a.quiet) print_stages(extractor.stages());
+    if (!a.quiet) print_stages(extractor.stages(), comm.alone());
   }
   if (!totals.complete) {  // only a signal ends a run before
     if (!a.json) say("interrupted; repeat the command to go on\n");

@@ -4,6 +4,26 @@
 #include "fungi/hub/pull.h"
 
 namespace fungi::app {
+namespace {
+
+// Forty options are too many for one list; --help shows them in these.
+void group_options(CLI::App& verb) {
+  const auto group = [&](const char* name, std::initializer_list<const char*> options) {
+    for (const char* option : options) verb.get_option(option)->group(name);
+  };
+  group("Model", {"--model", "--set", "--precision", "--layer", "--layers"});
+  group("Gradients", {"--objectives", "--preset", "--projection", "--projection-dim", "--given",
+                      "--seed", "--weight", "--keep-factors"});
+  group("Data", {"--kind", "--split", "--fold", "--classes", "--limit", "--exif",
+                 "--allow-truncated"});
+  group("Texts", {"--text-column", "--label-column", "--id-column", "--prefix", "--max-tokens"});
+  group("Sounds", {"--window", "--hop", "--statistics"});
+  group("Store", {"--output", "--like", "--storage", "--shard", "--overwrite", "--prune", "--strict",
+                  "--retry-failed"});
+  group("Threads and processes", {"--threads", "--part", "--gather", "--allow-mixed"});
+}
+
+}  // namespace
 
 void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_option("data", data,
@@ -25,9 +45,11 @@ void ExtractArguments::add_to(CLI::App& verb) {
           "kl, dino, simclr, deepcluster, ibot, mlm with parameters (simclr:negatives=64), or none")
       ->capture_default_str()
       ->check(objective_word());
-  verb.add_option("--preset", preset, "native: what is right; paper, lib: what the references do")
+  verb.add_option("--preset", preset,
+                  "native: what is right; paper, lib: what the references do; fast: fewer and "
+                  "smaller views, in int8 unless --precision says otherwise")
       ->capture_default_str()
-      ->check(CLI::IsMember({"native", "paper", "lib"}));
+      ->check(CLI::IsMember({"native", "paper", "lib", "fast"}));
   projection.add_to(verb);
   verb.add_option("--given", given,
                   "Heads or a projection of your own: .npz or .safetensors with tensors named as "
@@ -101,6 +123,7 @@ void ExtractArguments::add_to(CLI::App& verb) {
   verb.add_flag("--dry-run", dry_run, "Check everything, write nothing");
   verb.add_flag("-q,--quiet", quiet, "No progress, no notes");
   verb.add_flag("--json", json, "Print JSON");
+  group_options(verb);
   verb.footer(objective_parameters());
   verb.final_callback([this, &verb] { settle(verb); });
 }

@@ -14,6 +14,14 @@
 
 namespace fungi::app {
 
+void add_reduce(CLI::App& verb, std::string& reduce) {
+  verb.add_option("--reduce", reduce,
+                  "How columns are shrunk to --pca: pca, or by a random matrix: sign, gaussian, "
+                  "sparse")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pca", "sign", "gaussian", "sparse"}));
+}
+
 void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
   auto* one =
       verb.add_option("--features", features,
@@ -23,12 +31,7 @@ void FeatureOptions::add_to(CLI::App& verb, bool with_pca) {
   if (with_pca)
     verb.add_option("--pca", pca, "Shrink to so many columns where the rows allow it; 0 = never")
         ->capture_default_str();
-  if (with_pca)
-    verb.add_option("--reduce", reduce,
-                    "How columns are shrunk to --pca: pca, or by a random matrix: sign, gaussian, "
-                    "sparse")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"pca", "sign", "gaussian", "sparse"}));
+  if (with_pca) add_reduce(verb, reduce);
   seeds.add_to(verb);
   memory.add_to(verb);
   threads.add_to(verb);

@@ -34,6 +34,8 @@ struct FeatureOptions {
   void tell_reduction(nlohmann::json& one, bool reduced) const;
 };
 
+void add_reduce(CLI::App& verb, std::string& reduce);
+
 // A table of strings with aligned columns; numbers right.
 void print_table(const std::vector<std::string>& head,
                  const std::vector<std::vector<std::string>>& rows);

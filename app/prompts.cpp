@@ -21,7 +21,8 @@ namespace {
 using store::Json;
 
 struct Arguments {
-  std::string train, test, train_data, test_data, nearest = "first", metric = "euclidean";
+  std::string train, test, train_data, test_data, train_split, test_split;
+  std::string nearest = "first", metric = "euclidean";
   std::string layout, label_names, out = "prompts.jsonl", score, baseline;
   std::string endpoint, replies = "replies.jsonl";
   const CLI::Option* k_option = nullptr;
@@ -50,8 +51,9 @@ std::optional<Server> server_of(const Arguments& a) {
   return Server{endpoint, key, http_sessions(endpoint, key, {.timeout = a.timeout})};
 }
 
-std::unique_ptr<Dataset> open_texts(const std::string& data, const Arguments& a) {
-  DatasetOptions options{.samples = SampleKind::text};
+std::unique_ptr<Dataset> open_texts(const std::string& data, const std::string& split,
+                                    const Arguments& a) {
+  DatasetOptions options{.samples = SampleKind::text, .split = split};
   a.columns.apply(options);
   return open_dataset(data, options);
 }
@@ -65,7 +67,8 @@ Prompts make_prompts(const Store& train, const Store& test, const Arguments& a, 
   if (!a.layout.empty()) options.layout = PromptTemplate::read(a.layout);
   const LabelNames names = label_names(train, a.label_names);
   Pool pool(a.threads.count());
-  Prompts prompts(train, test, {open_texts(a.train_data, a), open_texts(a.test_data, a)}, names,
+  Prompts prompts(train, test, {open_texts(a.train_data, a.train_split, a),
+                                open_texts(a.test_data, a.test_split, a)}, names,
                   options, pool);
   notes.add(prompts.notes());
   return prompts;
@@ -233,6 +236,10 @@ Verb add_prompts(CLI::App& parent, CLI::App*& self) {
   auto* train_data = add(self->add_option("--train-data", a->train_data,
                                           "The data set that TRAIN was extracted from"));
   auto* test_data = add(self->add_option("--test-data", a->test_data, "That of TEST"));
+  add(self->add_option("--split", a->train_split,
+                       "Split of the data set of TRAIN, where it was extracted with one"))
+      ->needs(train_data);
+  add(self->add_option("--test-split", a->test_split, "Split of that of TEST"))->needs(test_data);
   a->columns.add_to(*self);
   a->k_option = add(self->add_option("-k", a->k, "Examples; without -k fewer where there are fewer")
                         ->capture_default_str()

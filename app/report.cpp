@@ -17,10 +17,12 @@ namespace fungi::app {
 
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
-    std::string train, test, out = "report.html", train_pictures, test_pictures;
+    std::string train, test, out = "report.html", reduce = "pca";
+    std::string train_pictures, test_pictures, train_split, test_split;
     double hop = 0;
     ReportOptions report;
     VotersOption voters;
+    SeedsOption seeds;
     MemoryOption memory;
     TextColumnsArguments columns;
     ThreadsOption threads;
@@ -37,6 +39,10 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
       self->add_option("--test-pictures,--test-data", a->test_pictures, "Data set of TEST")
           ->needs(of_train);
   of_train->needs(of_test);
+  self->add_option("--split", a->train_split,
+                   "Split of the data set of TRAIN, where it was extracted with one")
+      ->needs(of_train);
+  self->add_option("--test-split", a->test_split, "Split of that of TEST")->needs(of_train);
   self->add_option("--hop", a->hop, "Seconds between the windows of sounds, as they were extracted")
       ->needs(of_train);
   self->add_option("--queries", a->report.queries, "Test samples shown with their neighbours")
@@ -47,10 +53,22 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
   self->add_option("--pca", a->report.pca,
                    "Shrink to so many columns where the rows allow it; 0 = never")
       ->capture_default_str();
+  add_reduce(*self, a->reduce);
+  a->seeds.add_to(*self);
   a->memory.add_to(*self);
   a->threads.add_to(*self);
   return [a] {
-    const Store train = Store::open(a->train), test = Store::open(a->test);
+    check_seeds(a->seeds.seeds, {.stores = names_seed(a->train) || names_seed(a->test),
+                                 .draws = a->reduce != "pca" && a->report.pca > 0,
+                                 .hint = ", or give a random --reduce"});
+    for (const uint32_t seed : a->seeds.seeds)
+      a->report.draws.push_back({seed, with_seed(a->train, seed), with_seed(a->test, seed)});
+    const ReportDraw shown_one =
+        a->report.draws.empty() ? ReportDraw{0, a->train, a->test} : a->report.draws[0];
+    const Store train = Store::open(shown_one.train), test = Store::open(shown_one.test);
+    a->report.reduce = parse_reduce(a->reduce);
+    for (const ReportDraw& draw : a->report.draws)
+      for (const auto& path : {draw.train, draw.test}) require_outside(Store::open(path), a->out);
     for (const Store* store : {&train, &test}) require_outside(*store, a->out);
     require_labels(train);
     require_labels(test);
@@ -61,16 +79,20 @@ Verb add_report(CLI::App& parent, CLI::App*& self) {
     a->report.k = usual.k;
     a->report.memory_limit = a->memory.limit();
     std::unique_ptr<Dataset> train_pictures, test_pictures;
-    const auto opened = [&](const Store& store, const std::string& path) {
+    const auto opened = [&](const Store& store, const std::string& path,
+                            const std::string& split) {
       const StoreSpec& spec = store.manifest().spec;
       DatasetOptions data;
       if (has_settings(spec)) data = data_options(read_settings(spec, a->train).input);
       data.hop = a->hop;
+      data.split = split;
       a->columns.apply(data);
       return open_dataset(path, data);
     };
-    if (!a->train_pictures.empty()) train_pictures = opened(train, a->train_pictures);
-    if (!a->test_pictures.empty()) test_pictures = opened(test, a->test_pictures);
+    if (!a->train_pictures.empty()) {
+      train_pictures = opened(train, a->train_pictures, a->train_split);
+      test_pictures = opened(test, a->test_pictures, a->test_split);
+    }
     Pool pool(a->threads.count());
     for (const std::string& note :
          report_notes(train, test, train_pictures.get(), test_pictures.get()))

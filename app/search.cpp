@@ -18,7 +18,7 @@ namespace fungi::app {
 namespace {
 
 struct Arguments {
-  std::string target, features, metric, model, given, data;
+  std::string target, features, metric, model, given, data, split;
   TextColumnsArguments columns;
   std::vector<std::string> images, sounds, texts, rows;
   SearchOptions search;
@@ -116,7 +116,7 @@ class ShownTexts {
  public:
   explicit ShownTexts(const Arguments& a) {
     if (a.data.empty()) return;
-    DatasetOptions options{.samples = SampleKind::text};
+    DatasetOptions options{.samples = SampleKind::text, .split = a.split};
     a.columns.apply(options);
     data_ = open_dataset(a.data, options);
     for (size_t i = 0; i < data_->size(); ++i) place_.emplace(data_->id(i), i);
@@ -215,7 +215,10 @@ Verb add_search(CLI::App& parent, CLI::App*& self) {
                                  "Texts, one in quotes each, extracted with the settings of the "
                                  "store");
   auto* rows = self->add_option("--row", a->rows, "Ids of rows");
-  self->add_option("--data", a->data, "The data set of texts that was extracted: to show them");
+  auto* data = self->add_option("--data", a->data,
+                                "The data set of texts that was extracted: to show them");
+  self->add_option("--split", a->split, "Split of it, where it was extracted with one")
+      ->needs(data);
   a->columns.add_to(*self);
   self->add_option("-k", a->k, "Neighbours; all rows where there are fewer")
       ->capture_default_str()

@@ -52,11 +52,29 @@ Json joined(const std::vector<uint32_t>& seeds, const std::vector<Json>& answers
   return out;
 }
 
+// Of lists, place by place.
+Json joined_lists(const std::vector<uint32_t>& seeds, const std::vector<Json>& answers,
+                  const std::vector<std::string>& same, const std::vector<Measure>& measures) {
+  Json list = Json::array();
+  for (size_t i = 0; i < answers[0].size(); ++i) {
+    std::vector<Json> each;
+    for (const Json& one : answers) {
+      if (one.size() != answers[0].size())
+        fail(fmt::format("expected {} results for each seed, found {}", answers[0].size(),
+                         one.size()),
+             "`seeds`", "extract the stores in the same way, but for the seed");
+      each.push_back(one.at(i));
+    }
+    list.push_back(joined(seeds, each, same, measures));
+  }
+  return list;
+}
+
 std::string cell(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-void print_joined(const Json& list, const std::vector<std::string>& same,
+void print_measures(const Json& list, const std::vector<std::string>& same,
                   const std::vector<Measure>& measures) {
   std::vector<std::string> head = same;
   for (const auto& [name, title] : measures)
@@ -91,7 +109,7 @@ std::string store_path(const std::string& text, const uint32_t* seed) {
 
 int SeedsOption::run(const SeededWork& work, const std::vector<std::string>& same,
                      const std::vector<Measure>& measures, bool json, const Answer& answer,
-                     const std::function<void(const Json&)>& print) const {
+                     const Print& print, const Print& print_joined) const {
   check_seeds(seeds, work);
   if (seeds.empty()) {
     const Json list = answer(nullptr);
@@ -103,23 +121,16 @@ int SeedsOption::run(const SeededWork& work, const std::vector<std::string>& sam
   }
   std::vector<Json> answers;
   for (const uint32_t seed : seeds) answers.push_back(answer(&seed));
-  Json list = Json::array();
-  for (size_t i = 0; i < answers[0].size(); ++i) {
-    std::vector<Json> each;
-    for (const Json& one : answers) {
-      if (one.size() != answers[0].size())
-        fail(fmt::format("expected {} results for each seed, found {}", answers[0].size(),
-                         one.size()),
-             "`seeds`", "extract the stores in the same way, but for the seed");
-      each.push_back(one.at(i));
-    }
-    list.push_back(joined(seeds, each, same, measures));
-  }
+  const Json all = answers[0].is_array() ? joined_lists(seeds, answers, same, measures)
+                                         : joined(seeds, answers, same, measures);
   if (json) {
-    print_json(list);
+    print_json(all);
     return kOk;
   }
-  print_joined(list, same, measures);
+  if (print_joined)
+    print_joined(all);
+  else
+    print_measures(all, same, measures);
   fmt::print("± is the standard deviation over {} seeds\n", seeds.size());
   return kOk;
 }

@@ -23,14 +23,16 @@ struct SeedsOption {
 
   CLI::Option* add_to(CLI::App& verb);
 
-  // `answer` gives the JSON objects of one seed, one of each combination. Without seeds it is asked
-  // once, with none; its answer goes through `print` or is printed as JSON. With seeds each object
-  // has what all have in common (`same`), the mean and the deviation of each measure, and all
-  // answers by seed; the table has the measures.
+  // `answer` gives the JSON objects of one seed, one of each combination, or a single object.
+  // Without seeds it is asked once, with none; its answer goes through `print` or is printed as
+  // JSON. With seeds each object has what all have in common (`same`), the mean and the deviation
+  // of each measure, and all answers by seed; the table has the measures, unless `print_joined`
+  // has a form of its own.
   using Answer = std::function<nlohmann::json(const uint32_t* seed)>;
+  using Print = std::function<void(const nlohmann::json&)>;
   int run(const SeededWork& work, const std::vector<std::string>& same,
-          const std::vector<Measure>& measures, bool json, const Answer& answer,
-          const std::function<void(const nlohmann::json&)>& print) const;
+          const std::vector<Measure>& measures, bool json, const Answer& answer, const Print& print,
+          const Print& print_joined = {}) const;
 };
 
 // The path of a store, with the seed in its place.

@@ -3,7 +3,9 @@
 // fungi segment --bank OUT/bank PICTURE -o MASK: new pictures.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/features.h"
@@ -101,7 +103,8 @@ void print_result(const Segmenter& segmenter, const SegmentationResult& result,
   if (!a.no_page) fmt::print("\n{}\n", shown((fs::path(a.out) / "index.html").string()));
 }
 
-int run_test(const SegmentArguments& a) {
+// `scores`: what of each kind is put there instead of being printed.
+int run_test(const SegmentArguments& a, Json* scores = nullptr) {
   const std::atomic<bool>& stop = stop_on_interrupt();
   Notes notes{.shown = !a.quiet && !a.json};
   std::vector<std::string> names;
@@ -142,7 +145,9 @@ int run_test(const SegmentArguments& a) {
         make_segment_page(*segmenter, *test, result, {.pictures = a.shown}, pool);
     write_file_atomically(fs::path(a.out) / "index.html", page);
   }
-  if (a.json) {
+  if (scores) {
+    *scores = result_json(*segmenter, result);
+  } else if (a.json) {
     print_json(Json{{"results", result_json(*segmenter, result)},
                     {"test_pictures", result.ids.size()},
                     {"rows", segmenter->bank(0).rows()},
@@ -151,13 +156,35 @@ int run_test(const SegmentArguments& a) {
                     {"failed_test", failures_json(result.failed)},
                     {"notes", notes.list}});
   } else {
-    if (!a.quiet) {
-      say_failures(failed, "training");
-      say_failures(result.failed, "test");
-    }
     print_result(*segmenter, result, a);
   }
+  if (!a.json && !a.quiet) {
+    say_failures(failed, "training");
+    say_failures(result.failed, "test");
+  }
   return failed.empty() && result.failed.empty() ? kOk : kPartial;
+}
+
+// Every seed with a memory of its own, in a folder of its own.
+int run_seeds(const SegmentArguments& a) {
+  std::map<uint32_t, Json> scores;
+  int status = kOk;
+  check_seeds(a.seeds.seeds, {.stores = names_seed(a.out)});
+  for (const uint32_t seed : a.seeds.seeds) {
+    SegmentArguments one = a;
+    one.seed = seed;
+    one.out = with_seed(a.out, seed);
+    const int ended = run_test(one, &scores[seed]);
+    if (ended == kInterrupted) return ended;
+    status = std::max(status, ended);
+  }
+  a.seeds.run({.stores = true}, {"features", "columns"},
+              {{"miou", "mIoU %"},
+               {"miou_present", "present %"},
+               {"miou_hungarian", "renamed %"},
+               {"pixel_accuracy", "pixels %"}},
+              a.json, [&](const uint32_t* seed) { return scores.at(*seed); }, {});
+  return status;
 }
 
 // One picture has the very name that was given; several go into a folder.
@@ -235,7 +262,12 @@ Verb add_segment(CLI::App& parent, CLI::App*& self) {
       "segment", "Label every pixel by the nearest patches of pictures with masks, untrained");
   auto a = std::make_shared<SegmentArguments>();
   a->add_to(*self);
-  return [a] { return a->bank.empty() ? run_test(*a) : run_pictures(*a); };
+  return [a] {
+    if (!a->bank.empty()) return run_pictures(*a);
+    if (!a->seeds.seeds.empty()) return run_seeds(*a);
+    check_seeds({}, {.stores = names_seed(a->out)});
+    return run_test(*a);
+  };
 }
 
 }  // namespace fungi::app

@@ -67,8 +67,9 @@ void SegmentArguments::add_to(CLI::App& verb) {
   verb.add_option("--projection-dim", projection_rows,
                   "Rows of the projection; 0 = the width of a token")
       ->capture_default_str();
-  verb.add_option("--seed", seed, "Seed of heads, projection, crops and sampling")
-      ->capture_default_str();
+  auto* one_seed = verb.add_option("--seed", seed, "Seed of heads, projection, crops and sampling")
+                       ->capture_default_str();
+  seeds.add_to(verb)->excludes(one_seed);
   verb.add_option("--memory", memory,
                   "Patches remembered of all pictures together, rare classes first; 0 = all")
       ->default_str("102400");
@@ -133,14 +134,17 @@ void SegmentArguments::settle(const CLI::App& verb) {
   } else {
     for (const char* option :
          {"--size",   "--objectives",      "--preset",   "--projection", "--projection-dim",
-          "--seed",   "--memory",          "--epochs",   "--images",     "--few-shot",
-          "-k",       "--temperature",     "--search",   "--lists",      "--probes",
-          "--rerank", "--layout",          "--split",    "--test-split", "--class-names",
-          "--ignore", "--at-picture-size", "--no-masks", "--no-page",    "--shown",
-          "--layer",  "--precision",       "--set"})
+          "--seed",   "--seeds",           "--memory",   "--epochs",     "--images",
+          "-k",       "--few-shot",        "--search",   "--lists",      "--probes",
+          "--rerank", "--temperature",     "--layout",   "--split",      "--test-split",
+          "--ignore", "--at-picture-size", "--no-masks", "--no-page",    "--class-names",
+          "--layer",  "--precision",       "--set",      "--shown"})
       if (given(option))
         throw CLI::ValidationError(option, "was decided when the memory was made: leave it out");
   }
+  if (given("--seeds") && !names_seed(out))
+    throw CLI::ValidationError("--output", "each seed writes a memory of its own: write " +
+                                               std::string(kSeedPlace) + " in the folder's name");
   if (given("--ignore")) stated_ignore = ignore;
   options_ = few_shot ? SegmentOptions::few_shot() : SegmentOptions();
   if (given("--memory")) options_.memory = memory;

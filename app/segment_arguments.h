@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/cli.h"
+#include "app/seeds.h"
 #include "fungi/segment/protocol.h"
 
 namespace fungi::app {
@@ -21,6 +22,7 @@ struct SegmentArguments {
          rerank = 0, shown = 6;
   double temperature = 0;
   uint64_t seed = 42;
+  SeedsOption seeds;  // each writes into a folder of its own
   int ignore = 255;
   bool few_shot = false, at_picture_size = false, no_masks = false, no_page = false, json = false,
        quiet = false;

@@ -10,6 +10,7 @@
 #include "app/cli.h"
 #include "app/text_columns.h"
 #include "app/words.h"
+#include "fungi/hub/pull.h"
 #include "fungi/service/server.h"
 
 namespace fungi::app {
@@ -45,7 +46,7 @@ ServedStore served(const Arguments& a, size_t i) {
   std::error_code unknown;
   if (equals != std::string::npos && equals > 0 && !std::filesystem::exists(store.path, unknown))
     store.name = a.stores[i].substr(0, equals), store.path = a.stores[i].substr(equals + 1);
-  store.model = of_store(a.models, i);
+  store.model = pulled_model(of_store(a.models, i));
   store.data = of_store(a.data, i);
   store.data_options.split = a.split;
   store.data_options.hop = a.hop;
@@ -109,7 +110,8 @@ Verb add_serve(CLI::App& parent, CLI::App*& self) {
   self->add_option("--hop", a->hop, "Seconds between the windows of sounds, as they were extracted");
   a->columns.add_to(*self);
   self->add_option("-m,--model", a->models,
-                   "Where the model is now: one for all, or one for each; default: where it was");
+                   "Where the model is now, or hf:ORG/NAME of one that was pulled: one for all, or one for each; "
+                   "default: where it was");
   self->add_option("--listen", a->server.listen,
                    "The address to listen on; beyond this machine only with --token-file")
       ->capture_default_str();

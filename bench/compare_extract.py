@@ -3,13 +3,15 @@
 
 Prints samples and views per second, each objective's rate per view as a share of the embedding's,
 and the memory with all three. With --peer also the published Python package on the same files and
-weights (bench/compare_fungivision.py), in turns with ours.
+weights (bench/compare_fungivision.py), in turns with ours. With --presets also all three
+objectives at once under the presets paper and fast, each in its own precision.
 
-    bench/compare extract --data FOLDER_OF_JPEGS [--model vit_base_patch16_224] [--peer]
+    bench/compare extract --data FOLDER_OF_JPEGS [--model vit_base_patch16_224] [--peer] [--presets]
 """
 import argparse
 import json
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -22,13 +24,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 VIEWS = {"none": 1, "kl": 1, "dino": 12, "simclr": 49}
 
 
-def extract(args, folder, objectives, samples, given=None):
+ALL = ["kl", "dino", "simclr"]
+PATCHES = {"paper": 49, "fast": 16}  # of SimCLR's views, each with 256 negatives
+
+
+def extract(args, folder, objectives, samples, given=None, preset="native"):
     """One run of the command into a fresh store: its own --json account."""
     store = folder / "store"
     shutil.rmtree(store, ignore_errors=True)
     command = [args.fungi, "extract", args.data, "-m", str(args.weights), "-o", str(store),
                "--precision", args.precision, "--threads", str(args.threads), "--limit",
-               str(samples), "--json", "-q", "--objectives", *objectives]
+               str(samples), "--json", "-q", "--preset", preset, "--objectives", *objectives]
     if given:
         command += ["--given", str(given)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -37,11 +43,11 @@ def extract(args, folder, objectives, samples, given=None):
     return json.loads(done.stdout)
 
 
-def negatives(folder):
+def negatives(folder, patches=49):
     """A bank of 256 x 49 random negatives: its 12544 forwards are no part of the rate."""
-    path = folder / "negatives.npz"
+    path = folder / f"negatives-{patches}.npz"
     rng = np.random.default_rng(5)
-    bank = rng.standard_normal((256 * 49, 96)).astype(np.float32)
+    bank = rng.standard_normal((256 * patches, 96)).astype(np.float32)
     np.savez(path, **{"simclr-negatives": bank / np.linalg.norm(bank, axis=1, keepdims=True)})
     return path
 
@@ -62,7 +68,43 @@ def peer(args, objective, samples):
     if done.returncode:
         print(f"  the peer failed: {done.stderr.strip().splitlines()[-1:]}")
         return None
-    return json.loads(done.stdout)["samples_per_second"]
+    return json.loads(done.stdout)
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def presets(args, folder):
+    """All three objectives from JPEG files, in turns with each other and with the package; with --cpu in processor time, as the
+    difference of a long and a short run, in which loading cancels."""
+    short, long = args.threads, {"paper": 3 * args.threads, "fast": 9 * args.threads}
+    rates = {}
+    for preset, patches in PATCHES.items():
+        bank = negatives(folder, patches)
+        if args.cpu:
+            used = []
+            for samples in (short, long[preset]):
+                before = processor_seconds()
+                extract(args, folder, ALL, samples, bank, preset)
+                used.append(processor_seconds() - before)
+            rates[preset] = (long[preset] - short) / (used[1] - used[0])
+        else:
+            rates[preset] = max(extract(args, folder, ALL, long[preset], bank, preset)["samples_per_second"]
+                                for _ in range(args.rounds))
+    unit = "samples_per_processor_second" if args.cpu else "samples_per_second"
+    other = peer(args, "all", 1) if args.peer else None
+    rows = []
+    for preset, rate in rates.items():
+        note = f"  {rate / rates['paper']:.2f}x paper"
+        row = {"preset": preset, unit: rate, "ratio_to_paper": rate / rates["paper"]}
+        if other:
+            row["peer_" + unit], row["ratio"] = other[unit], rate / other[unit]
+            note += f"  {rate / other[unit]:.1f}x fungivision ({other[unit]:.4f})"
+        rows.append(row)
+        print(f"  {preset + ', all':12s}{rate:11.3f} {'a processor second' if args.cpu else 'a second'}{note}", flush=True)
+    return rows
 
 
 def main():
@@ -76,6 +118,9 @@ def main():
                         help="forward passes per measurement; more where ten seconds allow it")
     parser.add_argument("--rounds", type=int, default=2, help="the best of so many counts")
     parser.add_argument("--peer", action="store_true", help="also the published package")
+    parser.add_argument("--presets", action="store_true", help="also all objectives under paper and fast")
+    parser.add_argument("--presets-only", action="store_true", help="nothing but that")
+    parser.add_argument("--cpu", action="store_true", help="count the presets' processor time: for a busy machine")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     args = parser.parse_args()
@@ -85,6 +130,9 @@ def main():
     bank = negatives(folder)
     if args.peer:
         bring_peer()
+    if args.presets_only:
+        print(f"{args.model}, {args.threads} threads, all three objectives from {args.data}")
+        return presets(args, folder)
 
     # Ten samples share a projection badly; a fast machine has time for more.
     first = extract(args, folder, ["none"], args.views)
@@ -110,14 +158,16 @@ def main():
         if args.peer and name != "none":
             other = peer(args, name, max(1, min(8, 24 // views)))
             if other:
+                other = other["samples_per_second"]
                 row["peer_samples_per_second"], row["ratio"] = other, rate / other
                 note = f"  {rate / other:.1f}x fungivision ({other:.3f} samples/s)"
         rows.append(row)
         print(f"  {name:12s}{rate:11.2f}{rate * views:10.2f}{rate * views / base:9.2f}x"
               f"{row['peak_rss_mb']:8.0f}{note}", flush=True)
     print(f"  all three objectives, 256 x 49 negatives: {everything['peak_rss_mb']:.0f} MB resident")
+    of_presets = presets(args, folder) if args.presets else []
     if args.json:
-        json.dump({"rows": rows, "peak_rss_mb_all": everything["peak_rss_mb"]}, sys.stdout, indent=1)
+        json.dump({"rows": rows, "presets": of_presets, "peak_rss_mb_all": everything["peak_rss_mb"]}, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

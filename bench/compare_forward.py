@@ -120,7 +120,9 @@ class Ours:
         try:
             turn = json.loads(done.stdout)
             if self.cpu:
-                turn["samples_per_second"] = turn["samples_per_processor_second"]
+                rate = turn["samples_per_processor_second"]
+                turn["share_of_peak"] *= rate / turn["samples_per_second"]
+                turn["samples_per_second"] = rate
             self.turns.append(turn)
         except json.JSONDecodeError:
             self.error = f"`{' '.join(self.command[:2])}` printed no JSON: {done.stdout[:60]!r}"

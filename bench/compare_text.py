@@ -88,7 +88,8 @@ class Onnx:
 
 
 def onnx_file(folder):
-    path = folder / "text.onnx"
+    """Beside the folder: in it fungi would find two checkpoints."""
+    path = folder.with_suffix(".onnx")
     if not path.exists():
         write_onnx(folder, path)
     return str(path)
@@ -210,6 +211,23 @@ class Ours:
                               else report["samples_per_second"])
 
 
+def flop_per_text(folder, encoded):
+    """Two per multiply-add, the products of the layers and of attention, in the mean of the texts."""
+    c = json.loads((folder / "config.json").read_text())
+    width, layers = c["hidden_size"], c["num_hidden_layers"]
+    token = 4 * width * width + 2 * width * c["intermediate_size"]
+    texts = [2 * layers * (len(t) * token + 2 * len(t) ** 2 * width) for t in encoded]
+    return sum(texts) / len(texts)
+
+
+def peak_flops(precision, args):
+    """Multiply-adds in registers, as `fungi bench` measures them before and behind a network."""
+    done = subprocess.run([args.fungi, "bench", "-m", "vit_tiny_patch16_224", "--json", "--objectives",
+                           "none", "--seconds", "0.5", "--precision", precision, "--threads",
+                           str(args.threads)], capture_output=True, text=True)
+    return json.loads(done.stdout)["peak_gflops"] * 1e9 if done.returncode == 0 else None
+
+
 def prepare(source, args, folder, work):
     """The first texts of a set as a table for us and as ids for the peers."""
     from tokenizers import Tokenizer
@@ -235,10 +253,12 @@ def compare(name, folder, source, args):
     for precision in args.precision.split(","):
         for objective in args.objectives.split(","):
             sides.append(Ours(precision, objective, folder, table, work, args))
+    peaks = {p: peak_flops(p, args) for p in args.precision.split(",")}
     for _ in range(args.rounds):
         for side in sides:
             side.turn()
             time.sleep(0.3)
+    flop = flop_per_text(folder, encoded)
     print(f"\n{name}, {source.parent.name}: {len(encoded)} texts of "
           f"{sum(map(len, encoded)) / len(encoded):.1f} tokens, texts per second"
           f"{' of processor time' if args.cpu else ''}")
@@ -252,6 +272,9 @@ def compare(name, folder, source, args):
         print(f"  {side.label:28s}{best[side.label]:9.1f}  {side.note}{', '.join(ratios)}")
     for precision in args.precision.split(","):
         alone, kl = (best.get(f"fungi {precision}, embedding{more}") for more in ("", " + kl"))
+        if alone and peaks[precision]:
+            print(f"  fungi {precision}: {alone * flop / peaks[precision]:.0%} of the "
+                  f"{peaks[precision] / 1e9:.0f} GFLOP/s measured here")
         if alone and kl:
             print(f"  fungi {precision}: kl adds {alone / kl - 1:.1%} to the embedding")
     ours = next((s for s in sides[peers:] if s.rates and "f32" in s.label), None)

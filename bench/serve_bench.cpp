@@ -7,11 +7,7 @@
 // serve_bench PORT CLIENTS SECONDS MOST-REQUESTS files STORE FEATURES FOLDER
 // serve_bench make STORE ROWS COLUMNS: a store of rows around 1000 centres, to be searched.
 //
-// The speeds that docs/performance.md states:
-//   fungi extract PICTURES -m deit_tiny_patch16_224.safetensors -o deit --objectives kl
-//   fungi serve deit --port 8080 & serve_bench 8080 64 60 1000000 files deit embedding+kl PICTURES
-//   serve_bench make million 1000000 192 && fungi index million -o million.index --kind hnsw
-//   fungi serve million.index --port 8081 & serve_bench 8081 64 60 1000000 rows million.index 1000000
+// bench/serve_speed runs it as docs/performance.md states.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -63,4 +63,5 @@ endif()
 
 # Plain loops over whole rows, worth the vectors that every processor has.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/projection/dense.cpp ${PROJECT_SOURCE_DIR}/fungi/input/filter_bank.cpp
-  ${PROJECT_SOURCE_DIR}/fungi/input/sound.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+  ${PROJECT_SOURCE_DIR}/fungi/input/sound.cpp ${PROJECT_SOURCE_DIR}/fungi/input/resize.cpp ${PROJECT_SOURCE_DIR}/fungi/input/preprocess.cpp
+  ${PROJECT_SOURCE_DIR}/fungi/view/colours.cpp ${PROJECT_SOURCE_DIR}/fungi/view/patches.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)

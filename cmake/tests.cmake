@@ -31,9 +31,9 @@ target_link_libraries(test_without_hdf5 PRIVATE fungi-test-support)
 target_compile_options(test_without_hdf5 PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(test_without_hdf5 REUSE_FROM test_base)
 gtest_discover_tests(test_without_hdf5 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST TEST_PREFIX store. PROPERTIES TIMEOUT 300)
-# And without AVIF and HEIC.
+# And without AVIF, HEIC and MATLAB files.
 add_executable(test_without_formats ${PROJECT_SOURCE_DIR}/tests/input/formats_left_out.cpp
-  ${PROJECT_SOURCE_DIR}/fungi/input/avif.cpp ${PROJECT_SOURCE_DIR}/fungi/input/heif.cpp)
+  ${PROJECT_SOURCE_DIR}/fungi/input/avif.cpp ${PROJECT_SOURCE_DIR}/fungi/input/heif.cpp ${PROJECT_SOURCE_DIR}/fungi/input/matio.cpp)
 target_link_libraries(test_without_formats PRIVATE fungi-test-support)
 target_compile_options(test_without_formats PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(test_without_formats REUSE_FROM test_base)

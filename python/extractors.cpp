@@ -5,6 +5,8 @@
 
 #include <mutex>
 
+#include "fungi/kernel/kernel.h"
+
 #include "python/samples.h"
 #include "python/settings.h"
 #include "python/watch.h"
@@ -216,6 +218,11 @@ void add_extractors(nb::module_& m) {
            })
       .def("precision",
            [](const PythonExtractor& e) { return to_string(*e.backbone().options().precision); })
+      .def("kernel",
+           [](const PythonExtractor& e) {
+             const BackboneOptions& o = e.backbone().options();
+             return std::string(kernel::kernel_for(o.isa, *o.precision).name);
+           })
       .def("threads", &PythonExtractor::threads);
 }
 

@@ -94,8 +94,11 @@ nb::list export_of(const Store& store, const fs::path& output, const std::string
 
 nb::list report_of(const Store& train, const Store& test, const fs::path& output,
                    const fs::path& train_pictures, const fs::path& test_pictures,
-                   const nb::dict& how, std::optional<size_t> k, size_t queries, size_t pca, size_t memory,
-                   unsigned threads) {
+                   const nb::dict& how, const std::string& test_split, std::optional<size_t> k,
+                   size_t queries, size_t pca,
+                   const std::string& reduce,
+                   const std::vector<std::tuple<uint32_t, fs::path, fs::path>>& seeded,
+                   size_t memory, unsigned threads) {
   for (const Store* store : {&train, &test}) require_outside(*store, output);
   require_labels(train);
   require_labels(test);
@@ -103,14 +106,23 @@ nb::list report_of(const Store& train, const Store& test, const fs::path& output
   std::vector<std::string> notes;
   const Voters usual = voters(k, train.rows());
   if (!usual.note.empty()) notes.push_back(usual.note);
+  std::vector<ReportDraw> draws;
+  for (const auto& [seed, of_train, of_test] : seeded) {
+    for (const fs::path& folder : {of_train, of_test}) require_outside(Store::open(folder), output);
+    draws.push_back({seed, of_train, of_test});
+  }
   const ReportOptions options{.k = usual.k,
                               .pca = pca,
+                              .reduce = parse_reduce(reduce),
                               .queries = queries,
-                              .memory_limit = memory ? memory : default_memory_limit()};
+                              .memory_limit = memory ? memory : default_memory_limit(),
+                              .draws = draws};
   const DatasetOptions stated = dataset_options(how);
-  const auto open_like = [&](const Store& rows, const fs::path& data) -> std::unique_ptr<Dataset> {
+  const auto open_like = [&](const Store& rows, const fs::path& data,
+                             const std::string& split) -> std::unique_ptr<Dataset> {
     if (data.empty()) return nullptr;
     DatasetOptions looks = stated;
+    looks.split = split;
     if (const StoreSpec& spec = rows.manifest().spec; has_settings(spec)) {
       const DatasetOptions looked =
           data_options(read_settings(spec, rows.folder().string()).input);
@@ -121,7 +133,8 @@ nb::list report_of(const Store& train, const Store& test, const fs::path& output
   Watch watch;
   watch.run([&] {
     { const AtomicFile possible(out); }  // an hour later it is too late to say that it is not
-    const auto of_train = open_like(train, train_pictures), of_test = open_like(test, test_pictures);
+    const auto of_train = open_like(train, train_pictures, stated.split),
+               of_test = open_like(test, test_pictures, test_split);
     Pool pool(threads_or_default(threads));
     for (const std::string& note : report_notes(train, test, of_train.get(), of_test.get()))
       notes.push_back(note);
@@ -145,8 +158,10 @@ void add_works(nb::module_& m) {
   m.def("export", export_of, nb::arg("store"), nb::arg("output"), nb::arg("format"),
         nb::arg("split"), nb::arg("layer"));
   m.def("report", report_of, nb::arg("train"), nb::arg("test"), nb::arg("output"),
-        nb::arg("train_pictures"), nb::arg("test_pictures"), nb::arg("how"), nb::arg("k").none(),
-        nb::arg("queries"), nb::arg("pca"), nb::arg("memory"), nb::arg("threads"));
+        nb::arg("train_pictures"), nb::arg("test_pictures"), nb::arg("how"),
+        nb::arg("test_split"), nb::arg("k").none(),
+        nb::arg("queries"), nb::arg("pca"), nb::arg("reduce"), nb::arg("draws"),
+        nb::arg("memory"), nb::arg("threads"));
 }
 
 }  // namespace fungi::python

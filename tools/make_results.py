@@ -25,12 +25,17 @@ def main():
     parser.add_argument("--fungi", default=str(root / "build" / "fungi"))
     parser.add_argument("--output", type=pathlib.Path, default=root / "docs" / "results.md")
     parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--precisions-only", action="store_true",
+                        help="write only the table that sets precisions side by side anew, from the stores that are there")
     parser.add_argument("--figures-only", action="store_true", help="use the stores as they are, extract nothing")
     args = parser.parse_args()
     study = Study(args)
-    if not args.figures_only:
+    if not args.figures_only and not args.precisions_only:
         study.extract_all()
-    args.output.write_text(results_tables.write(study))
+    if args.precisions_only:
+        args.output.write_text(results_tables.rewrite_precisions(study, args.output.read_text()))
+    else:
+        args.output.write_text(results_tables.write(study))
     print(f"wrote {args.output}")
 
 

@@ -10,7 +10,7 @@ SETS = ("flowers102", "pets", "eurosat", "dtd10")
 LABELS = ("", "_b", "_c")  # three draws of the heads, see fungi/objective/factory.h
 SEEDS = (42, 43, 44)       # of their projections
 STEPS = ("embedding", "+K", "+K+D", "+K+D+S")
-MAIN, OTHER = "bf16", "f32"  # the precision of all tables but one, which sets the other beside it
+MAIN, OTHERS = "bf16", ("f32", "int8")  # the precision of all tables but one, which sets the others beside it
 WIDTH = 192
 
 
@@ -61,7 +61,7 @@ class Study:
 
     def extract_all(self):
         everything = [o + label for o in ("kl", "dino", "simclr") for label in LABELS]
-        for precision in (MAIN, OTHER):
+        for precision in (MAIN, *OTHERS):
             for name in self.sets:
                 for split in ("train", "test"):
                     self.extract(name, precision, split, "--precision", precision, "--keep-factors", "--objectives", *everything)

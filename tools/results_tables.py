@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of docs/results.md, from the figures of a results_study.Study."""
-from results_study import LABELS, MAIN, OTHER, SEEDS, STEPS, WIDTH, deviation, error_of_mean, features, mean, percent, table
+from results_study import LABELS, MAIN, OTHERS, SEEDS, STEPS, WIDTH, deviation, error_of_mean, features, mean, percent, table
 
 PROJECTIONS = [("sign", WIDTH), ("sign_reference", WIDTH), ("gaussian", WIDTH), ("sparse", WIDTH), ("factored", WIDTH),
                ("sign", 4 * WIDTH), ("factored", 4 * WIDTH), ("sign", 16 * WIDTH), ("factored", 16 * WIDTH)]
@@ -86,21 +86,46 @@ the mean given above, the same pictures in every line.
 {table(["projection", "rows", *STEPS[1:]], rows)}"""
 
 
-def precision_section(study):
-    both = [s for s in study.finished() if study.complete(OTHER, s)]
+PRECISION_HEADING = f"## {MAIN} beside {' and '.join(OTHERS)}"
+
+
+def earlier_rows(text, precision):
+    """Those of a page that was written before."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith(f"| {precision} | ")]
+
+
+def precision_section(study, before=""):
+    """Every precision whose stores are there, on the sets that all of them have; of others the rows that stood there before."""
+    there = [k for k in (MAIN, *OTHERS) if any(study.complete(k, s) for s in study.sets)]
+    both = [s for s in study.sets if there and all(study.complete(k, s) for k in there)]
+    rows, kept = [], []
+    for kind in (MAIN, *OTHERS):
+        if kind not in there or not both:
+            old = [row for row in earlier_rows(before, kind) if len(row) == len(both) + 3]  # of the same sets
+            rows += old
+            kept += [kind] if old else []
+            continue
+        for step in STEPS:
+            columns = [study.accuracies(s, step, *RECOMMENDED, embedding_once(step, SEEDS), precision=kind) for s in both]
+            rows.append([kind, step, *[percent(c, 2) for c in columns], percent([mean(d) for d in zip(*columns)], 2)])
     if not both:
-        return f"## {OTHER}\n\nNo set is finished in {OTHER} yet.\n"
-    rows = []
-    for kind, step in ((k, s) for k in (MAIN, OTHER) for s in STEPS):
-        columns = [study.accuracies(s, step, *RECOMMENDED, embedding_once(step, SEEDS), precision=kind) for s in both]
-        rows.append([kind, step, *[percent(c, 2) for c in columns], percent([mean(d) for d in zip(*columns)], 2)])
+        return f"{PRECISION_HEADING}\n\nNo set is finished in several precisions yet.\n"
     missing = [s for s in study.sets if s not in both]
-    note = f" Not finished in {OTHER}, so not shown: {', '.join(missing)}." if missing else ""
-    return f"""## {MAIN} beside {OTHER}
+    note = f" Not finished in all of them, so not shown: {', '.join(missing)}." if missing else ""
+    note += f" The rows of {' and '.join(kept)} are those of an earlier run of this script." if kept else ""
+    return f"""{PRECISION_HEADING}
 
 The recommended projection, the same heads, crops and test pictures, whose error is the one given above.{note}
 
 {table(["precision", "features", *both, "mean"], rows)}"""
+
+
+def rewrite_precisions(study, page):
+    """The page with this section written anew."""
+    first = next(i for i, line in enumerate(page.splitlines()) if line.startswith(f"## {MAIN} beside"))
+    lines = page.splitlines()
+    last = next(i for i in range(first + 1, len(lines)) if lines[i].startswith("## "))
+    return "\n".join(lines[:first]) + "\n" + precision_section(study, page) + "\n" + "\n".join(lines[last:]) + "\n"
 
 
 def uses_section(study):

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import zlib
 
 import numpy as np
@@ -267,10 +268,10 @@ def print_table():
     print(INTRODUCTION)
     lines = [json.loads(line) for line in open(pathlib.Path(sys.argv[2]) / "results.jsonl")]
     for library, of_names in (("timm", "Architectures"), ("transformers", "Types (`model_type`)")):
-        groups, skipped, largest = {}, [], 0.0
+        groups, skipped, largest = {}, {}, 0.0
         for line in (line for line in lines if line["library"] == library):
             if "skipped" in line:
-                skipped.append(f"`{line['name']}` ({line['skipped']})")
+                skipped.setdefault(line["skipped"], []).append(line["name"])
                 continue
             largest = max([largest] + [line[k]["error"] for k in KINDS if "right" in line[k]["is"]])
             shown = KINDS if library == "timm" else ("config", "bare")
@@ -285,7 +286,12 @@ def print_table():
         for key, names in sorted(groups.items(), key=lambda g: (g[0][0] != "right", -len(g[1]), g)):
             print(f"| {' | '.join(key)} | {' '.join(f'`{name}`' for name in names)} |")
         if skipped:
-            print(f"\nNot made: {', '.join(skipped)}.")
+            print("\nNot made:\n")
+        for why, names in sorted(skipped.items()):
+            listed = ", ".join(f"`{name}`" for name in names)
+            print(textwrap.fill(f"{why}: {listed}", 100, initial_indent="- ",
+                                subsequent_indent="  ", break_long_words=False,
+                                break_on_hyphens=False))
         print()
 
 

@@ -26,7 +26,7 @@ async function openStores() {
   select.closest("label").hidden = view.stores.length < 2;
 }
 
-function askForToken(error) {
+function askForToken() {
   const field = h("input", {id: "token", type: "password", autocomplete: "off", required: true});
   const form = h(
     "form",
@@ -39,8 +39,8 @@ function askForToken(error) {
       },
     },
     h("h1", {}, "This server wants its token"),
-    h("p", {class: "quiet"}, error.sentence),
-    h("label", {for: "token"}, "What stands in its --token-file"),
+    api.hasToken() ? h("p", {class: "trouble", role: "alert"}, "That is another one.") : null,
+    h("label", {for: "token"}, "The first line of its token file"),
     field,
     h("button", {class: "main"}, "Open"),
   );
@@ -75,7 +75,7 @@ async function render() {
     else left?.();
   } catch (error) {
     if (error.name === "AbortError" || mine !== generation) return;
-    if (error.status === 401) askForToken(error);
+    if (error.status === 401) askForToken();
     else show(main, trouble(error));
   }
   if (moved) {
@@ -156,7 +156,7 @@ async function start() {
     await render();
     document.documentElement.dataset.ready = "yes";
   } catch (error) {
-    if (error.status === 401) askForToken(error);
+    if (error.status === 401) askForToken();
     else show(main, trouble(error), h("button", {onclick: start}, "Try again"));
   }
 }

@@ -52,7 +52,8 @@ export async function classesView(place, values) {
   const {classes, without_label: without} = await listClasses(store);
   const withRows = classes.filter((one) => one.rows > 0);
   if (!withRows.length) return rowsOf(place, store, null);
-  const most = Math.max(...withRows.map((one) => one.rows));
+  const most = Math.max(...withRows.map((one) => one.rows)),
+    least = Math.min(...withRows.map((one) => one.rows));
   const strips = new Map();
   const look = new IntersectionObserver(
     (seen) => {
@@ -90,7 +91,7 @@ export async function classesView(place, values) {
         strip,
         h("strong", {}, one.class),
         h("span", {class: "quiet"}, plural(one.rows, "row")),
-        h("span", {class: "bar", "aria-hidden": "true", vars: {share: one.rows / most}}),
+        least < most ? h("span", {class: "bar", "aria-hidden": "true", vars: {share: one.rows / most}}) : null,
       ),
     );
   });

@@ -57,6 +57,39 @@ export function nearest(xs, ys, x, y, reach, shown = () => true) {
   return best;
 }
 
+// The middle and the sizes of some points; never nothing.
+export function boxOf(xs, ys) {
+  const least = [Infinity, Infinity],
+    most = [-Infinity, -Infinity];
+  for (let i = 0; i < xs.length; ++i) {
+    ((least[0] = Math.min(least[0], xs[i])), (most[0] = Math.max(most[0], xs[i])));
+    ((least[1] = Math.min(least[1], ys[i])), (most[1] = Math.max(most[1], ys[i])));
+  }
+  if (!xs.length) return {x: 0, y: 0, width: 2, height: 2};
+  return {
+    x: (least[0] + most[0]) / 2,
+    y: (least[1] + most[1]) / 2,
+    width: Math.max(most[0] - least[0], 1e-3),
+    height: Math.max(most[1] - least[1], 1e-3),
+  };
+}
+
+// The point of some that is nearest to all the others: where a name for them stands well.
+const kMostCompared = 80;
+export function middleOf(xs, ys, list) {
+  const step = Math.max(1, list.length / kMostCompared),
+    some = [];
+  for (let i = 0; i < list.length; i += step) some.push(list[Math.floor(i)]);
+  let best = some[0],
+    least = Infinity;
+  for (const i of some) {
+    let sum = 0;
+    for (const j of some) sum += Math.hypot(xs[i] - xs[j], ys[i] - ys[j]);
+    if (sum < least) ((least = sum), (best = i));
+  }
+  return best;
+}
+
 // The next point from one in a direction: near, and not far aside.
 export function towards(xs, ys, from, dx, dy, shown = () => true) {
   let best = -1,

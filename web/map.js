@@ -4,25 +4,15 @@ import * as api from "./api.js";
 import {blockChips} from "./blocks.js";
 import {nameOf, rowCard, rowPicture} from "./cards.js";
 import {announce, h, latest, percent, plural, show, trouble} from "./dom.js";
-import {colourOf, settle} from "./geometry.js";
+import {colourOf, middleOf, settle} from "./geometry.js";
 import {Plot} from "./plot.js";
+import {kVerdicts, share, verdicts} from "./verdicts.js";
 import {blocksWord, chosenBlocks, embedding, go, gradients, joined, to, view} from "./state.js";
 
 const kMostPoints = 3000,
   kMostShown = 60,
-  kMostLegend = 40;
-const kVerdicts = {
-  right: [
-    ["right", "#177a5b", "#4cc79d", ""],
-    ["wrong", "#c2321c", "#ff7d66", "cross"],
-  ],
-  change: [
-    ["gained", "#177a5b", "#4cc79d", ""],
-    ["lost", "#b3128e", "#ff7bdc", "cross"],
-    ["wrong before and after", "#c2601c", "#f0a35e", ""],
-    ["right before and after", "#8d867e", "#7a756f", ""],
-  ],
-};
+  kMostLegend = 40,
+  kMostNames = 60;
 const once = latest();
 const known = new Map(); // maps that were asked for, by address
 
@@ -40,28 +30,6 @@ async function fetchMap(store, features, layout, signal) {
   return known.get(address);
 }
 
-// What a point is by the neighbours' votes: "right", "gained", ...; null: it has no class.
-function verdicts(by, data, plain) {
-  if (by === "right") return data.right.map((one) => (one < 0 ? null : one ? "right" : "wrong"));
-  const before = new Map(plain.row.map((row, i) => [row, plain.right[i]]));
-  return data.right.map((after, i) => {
-    const first = before.get(data.row[i]) ?? -1;
-    if (after < 0 || first < 0) return null;
-    return after > first
-      ? "gained"
-      : after < first
-        ? "lost"
-        : after
-          ? "right before and after"
-          : "wrong before and after";
-  });
-}
-
-function share(list) {
-  const counted = list.filter((one) => one >= 0);
-  return counted.length ? counted.filter((one) => one === 1).length / counted.length : null;
-}
-
 class MapView {
   constructor(place, store, values) {
     Object.assign(this, {place, store, values});
@@ -70,7 +38,10 @@ class MapView {
       point: (i, at) => this.point(i, at),
       open: (i) => go("search", {row: this.data.row[i]}),
       select: (list) => this.select(list),
+      picture: (i) => this.picture(this.data.row[i]),
     });
+    this.images = new Map(); // by row
+    this.plot.pictures = values.has("pictures");
     this.tip = h("div", {class: "tip", hidden: true});
     this.legend = h("div", {class: "legend", role: "group", "aria-label": "Legend"});
     this.said = h("p", {class: "quiet", "data-summary": true}, "Laying out …");
@@ -100,15 +71,27 @@ class MapView {
     return this.values.get("by") ?? "class";
   }
   layout() {
-    return this.values.get("layout") ?? "pca";
+    return this.values.get("layout") ?? "neighbours";
   }
-  change(changed) {
+  address(changed) {
     for (const [name, value] of Object.entries(changed))
       value === null ? this.values.delete(name) : this.values.set(name, value);
     const {store: ignored, ...rest} = Object.fromEntries(this.values);
     go("map", rest, {replace: true});
+  }
+  change(changed) {
+    this.address(changed);
     this.controls();
     this.load();
+  }
+  picture(row) {
+    if (!this.images.has(row)) {
+      const image = api.thumbnail(this.store, row, "", 64);
+      image.loading = "eager";
+      image.addEventListener("load", () => this.plot.draw());
+      this.images.set(row, image);
+    }
+    return this.images.get(row);
   }
 
   tools() {
@@ -125,10 +108,28 @@ class MapView {
       },
       "Lasso",
     );
+    const canShow = this.store.shows_samples && this.store.samples !== "text";
     return h(
       "div",
       {class: "tools"},
       this.lasso,
+      canShow
+        ? h(
+            "button",
+            {
+              type: "button",
+              "aria-pressed": String(this.plot.pictures),
+              title: "Pictures instead of points, where there is room; closer there is more",
+              onclick: (event) => {
+                this.plot.pictures = !this.plot.pictures;
+                event.currentTarget.setAttribute("aria-pressed", String(this.plot.pictures));
+                this.address({pictures: this.plot.pictures ? "yes" : null});
+                this.plot.draw();
+              },
+            },
+            "Pictures",
+          )
+        : null,
       h("button", {type: "button", "aria-label": "Zoom in", onclick: () => this.plot.zoom(1.4)}, "+"),
       h("button", {type: "button", "aria-label": "Zoom out", onclick: () => this.plot.zoom(1 / 1.4)}, "−"),
       h("button", {type: "button", onclick: () => this.plot.reset()}, "All"),
@@ -166,7 +167,7 @@ class MapView {
         {class: "class", right: "right / wrong", ...(compare ? {change: "gained / lost"} : {})},
         this.by(),
       ),
-      pick("Layout", {pca: "PCA", neighbours: "neighbours"}, this.layout()),
+      pick("Layout", {neighbours: "neighbours", pca: "PCA"}, this.layout()),
     );
     // What had the focus has it again.
     if (focus) this.bar.querySelector(`input[name="${focus.name}"][value="${focus.value}"]`)?.focus();
@@ -176,12 +177,19 @@ class MapView {
     const {store, values} = this,
       features = joined(store, chosenBlocks(store, values));
     this.stage.setAttribute("aria-busy", "true");
-    const {value, error, stale} = await once((signal) =>
-      Promise.all([
-        fetchMap(store, features, this.layout(), signal),
-        this.by() === "change" ? fetchMap(store, embedding(store), this.layout(), signal) : null,
-      ]),
-    );
+    const {value, error, stale} = await once(async (signal) => {
+      const ask = (layout) =>
+        Promise.all([
+          fetchMap(store, features, layout, signal),
+          this.by() === "change" ? fetchMap(store, embedding(store), layout, signal) : null,
+        ]);
+      // The plane of PCA is there at once, and moves to where neighbours lie together.
+      if (!this.data && this.layout() !== "pca") {
+        const first = await ask("pca");
+        if (!signal.aborted) this.placePoints(first);
+      }
+      return ask(this.layout());
+    });
     if (stale) return;
     this.stage.removeAttribute("aria-busy");
     if (error) {
@@ -189,8 +197,11 @@ class MapView {
       if (error.status === 401) throw error;
       return;
     }
-    const [data, plain] = value,
-      last = this.data;
+    this.placePoints(value);
+    this.tell(...value);
+  }
+  placePoints([data, plain]) {
+    const last = this.data;
     this.data = settle(last, data);
     this.verdict = this.by() === "class" ? null : verdicts(this.by(), data, plain);
     const same = last && last.row.length === data.row.length && last.row.every((row, i) => row === data.row[i]);
@@ -198,8 +209,23 @@ class MapView {
     const near = new Set((this.values.get("near") ?? "").split(",").filter(Boolean).map(Number));
     if (!same) this.select([...this.data.row.keys()].filter((i) => near.has(this.data.row[i])));
     this.restyle();
-    this.plot.set({x: this.data.x, y: this.data.y, style: this.style, shown: this.shown}, same ? last : null);
-    this.tell(data, plain);
+    const {x, y} = this.data;
+    this.plot.set({x, y, style: this.style, shown: this.shown, names: this.names()}, same ? last : null);
+  }
+  // What stands on the map: the classes that are shown, the largest first.
+  names() {
+    if (this.verdict) return [];
+    const {x, y, label, classes} = this.data,
+      of = new Map();
+    for (let i = 0; i < x.length; ++i)
+      if (label[i] >= 0 && this.shown(i)) of.has(label[i]) ? of.get(label[i]).push(i) : of.set(label[i], [i]);
+    return [...of]
+      .sort((a, b) => b[1].length - a[1].length)
+      .slice(0, kMostNames)
+      .map(([one, list]) => {
+        const at = middleOf(x, y, list);
+        return {x: x[at], y: y[at], text: classes[one]};
+      });
   }
   tell(data, plain) {
     const now = share(data.right),
@@ -243,7 +269,7 @@ class MapView {
   paint() {
     if (!this.data) return;
     this.restyle();
-    this.plot.restyle(this.style, this.shown);
+    this.plot.restyle(this.style, this.shown, this.names());
   }
   drawLegend(dark) {
     const counts = new Map();
@@ -350,10 +376,11 @@ class MapView {
           ),
       ),
       cards,
-      list.length > kMostShown ? h("p", {class: "quiet"}, `The first ${kMostShown} are shown.`) : null,
+      list.length > kMostShown ? h("p", {class: "quiet"}, `${kMostShown} of them are shown.`) : null,
     );
     announce(`${plural(list.length, "point")} chosen, most of them ${sorted[0][0]}`);
-    const few = list.slice(0, kMostShown).map((i) => this.rowAt(i));
+    const step = Math.max(1, list.length / kMostShown); // some of all of them
+    const few = Array.from({length: Math.min(list.length, kMostShown)}, (_, i) => this.rowAt(list[Math.floor(i * step)]));
     const facts =
       this.store.samples === "text"
         ? await Promise.all(few.map((row) => api.row(this.store.name, row.row).catch(() => row)))

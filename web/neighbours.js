@@ -76,8 +76,7 @@ function column(store, search, other, wanted, title, kind, to, values) {
     h(
       "header",
       {},
-      h("h2", {}, title),
-      h("code", {}, search.features),
+      h("div", {}, h("h2", {}, title), h("code", {}, search.features)),
       said
         ? h(
             "p",
@@ -161,7 +160,9 @@ export function comparison(store, question, facts, found, to, values) {
   const asked = h(
     "section",
     {class: "asked panel", "aria-label": "What was asked"},
-    h("div", {class: "sample"}, sampleOf(store, question, facts), facts ? playButton(store, facts) : null),
+    !facts || store.shows_samples || facts.text !== undefined
+      ? h("div", {class: "sample"}, sampleOf(store, question, facts), facts ? playButton(store, facts) : null)
+      : null,
     h(
       "div",
       {},

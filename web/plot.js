@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points on a canvas that one pans, zooms, points at and draws a line around. It knows nothing of what they stand for.
 import {h} from "./dom.js";
-import {inside, nearest, towards} from "./geometry.js";
+import {boxOf, inside, nearest, towards} from "./geometry.js";
 
 const kTurn = 500; // milliseconds from one set of places to the next
+const kMostPictures = 220,
+  kPicture = 46, // pixels
+  kAside = 90, // for pictures around the points
+  kAbove = 130; // and for tools
 
 export class Plot {
-  // on: {point(i or -1), open(i), select(list of i), describe(i)}.
+  // on: {point(i or -1), open(i), select(list of i), picture(i) -> an image, perhaps still on its way}.
   constructor(on) {
     this.on = on;
     this.canvas = h("canvas", {
@@ -18,6 +22,9 @@ export class Plot {
     });
     this.x = this.y = new Float32Array(0);
     this.view = {x: 0, y: 0, scale: 1};
+    this.box = {x: 0, y: 0, width: 2, height: 2};
+    this.names = [];
+    this.pictures = false; // instead of points, where there is room
     this.marked = new Set();
     this.at = -1;
     this.lassoing = false;
@@ -43,14 +50,18 @@ export class Plot {
 
   // points: {x, y, style(i) -> {colour, shape, faint}, shown(i)}. Places move from where the same rows were.
   set(points, from) {
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    ((this.style = points.style), (this.shown = points.shown ?? (() => true)));
-    if (from && !still) this.moving = {x: from.x, y: from.y, start: performance.now()};
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    ((this.style = points.style), (this.shown = points.shown ?? (() => true)), (this.names = points.names ?? []));
+    if (from && !calm) this.moving = {x: from.x, y: from.y, start: performance.now()};
     ((this.x = points.x), (this.y = points.y));
+    const still = this.view.scale === 1 && this.view.x === this.box.x && this.view.y === this.box.y;
+    this.box = boxOf(this.x, this.y);
+    if (still) this.reset();
     this.draw();
   }
-  restyle(style, shown) {
-    ((this.style = style), (this.shown = shown ?? (() => true)));
+  // names: [{x, y, text}], those that matter most first.
+  restyle(style, shown, names = []) {
+    ((this.style = style), (this.shown = shown ?? (() => true)), (this.names = names));
     this.draw();
   }
   mark(list) {
@@ -68,7 +79,9 @@ export class Plot {
     this.draw();
   }
   unit() {
-    return 0.46 * Math.min(this.width, this.height) * this.view.scale;
+    const across = Math.max(this.width - kAside, kAside) / this.box.width,
+      down = Math.max(this.height - kAbove, kAbove) / this.box.height;
+    return Math.min(across, down) * this.view.scale;
   }
   toScreen(x, y) {
     return [this.width / 2 + (x - this.view.x) * this.unit(), this.height / 2 - (y - this.view.y) * this.unit()];
@@ -100,9 +113,10 @@ export class Plot {
       const y = share < 1 ? this.moving.y[i] + share * (this.y[i] - this.moving.y[i]) : this.y[i];
       return [this.width / 2 + (x - this.view.x) * unit, this.height / 2 - (y - this.view.y) * unit];
     };
-    const late = [];
+    const late = [],
+      pictured = this.pictures && share === 1 ? this.withPictures(place) : new Map();
     for (let i = 0; i < count; ++i) {
-      if (!this.shown(i)) continue;
+      if (!this.shown(i) || pictured.has(i)) continue;
       const style = this.style(i);
       if (style.late || this.marked.has(i)) late.push([i, style]);
       else this.spot(to, ...place(i), radius, style, this.marked.size > 0);
@@ -112,6 +126,8 @@ export class Plot {
       const plain = {...style, faint: style.faint && !marked};
       this.spot(to, ...place(i), radius * (marked ? 1.25 : 1), plain, this.marked.size > 0 && !marked);
     }
+    for (const [i, image] of pictured) this.drawPicture(to, ...place(i), image, this.style(i), this.marked.size > 0 && !this.marked.has(i));
+    if (share === 1 && !this.pictures) this.drawNames(to); // pictures say it themselves
     if (this.at >= 0 && this.at < count) {
       const [px, py] = place(this.at);
       to.globalAlpha = 1;
@@ -153,6 +169,66 @@ export class Plot {
     to.fill();
   }
 
+  // Points that have room for a picture, those that are chosen before all others.
+  withPictures(place) {
+    const taken = new Map(),
+      found = new Map();
+    const take = (i) => {
+      if (found.size >= kMostPictures || found.has(i) || !this.shown(i)) return;
+      const [px, py] = place(i);
+      if (px < 0 || py < 0 || px > this.width || py > this.height) return;
+      const cx = Math.floor(px / kPicture),
+        cy = Math.floor(py / kPicture);
+      for (let x = cx - 1; x <= cx + 1; ++x)
+        for (let y = cy - 1; y <= cy + 1; ++y) {
+          const other = taken.get(`${x} ${y}`);
+          if (other && Math.max(Math.abs(other[0] - px), Math.abs(other[1] - py)) < kPicture + 2) return;
+        }
+      taken.set(`${cx} ${cy}`, [px, py]);
+      found.set(i, this.on.picture(i));
+    };
+    for (const i of this.marked) take(i);
+    for (let i = 0; i < this.x.length; ++i) take(i);
+    return found;
+  }
+  drawPicture(to, px, py, image, style, faint) {
+    const half = kPicture / 2;
+    to.globalAlpha = faint || style.faint ? 0.35 : 1;
+    to.save();
+    to.beginPath();
+    to.roundRect(px - half, py - half, kPicture, kPicture, 7);
+    to.fillStyle = style.colour;
+    to.fill();
+    to.beginPath();
+    to.roundRect(px - half + 2.5, py - half + 2.5, kPicture - 5, kPicture - 5, 5);
+    to.clip();
+    if (image.complete && image.naturalWidth) to.drawImage(image, px - half + 2, py - half + 2, kPicture - 4, kPicture - 4);
+    to.restore();
+  }
+  drawNames(to) {
+    const style = getComputedStyle(this.canvas),
+      boxes = [];
+    to.font = `600 12.5px ${style.fontFamily}`;
+    to.textAlign = "center";
+    to.textBaseline = "middle";
+    to.lineJoin = "round";
+    to.globalAlpha = 1;
+    for (const name of this.names) {
+      const [px, middle] = this.toScreen(name.x, name.y),
+        py = middle - 15, // above what it names
+        half = to.measureText(name.text).width / 2 + 5;
+      const box = [px - half, py - 10, px + half, py + 10];
+      if (box[0] < 0 || box[1] < 0 || box[2] > this.width || box[3] > this.height) continue;
+      if (boxes.some((b) => box[0] < b[2] && b[0] < box[2] && box[1] < b[3] && b[1] < box[3])) continue;
+      boxes.push(box);
+      to.lineWidth = 4;
+      to.strokeStyle = style.backgroundColor;
+      to.strokeText(name.text, px, py);
+      to.fillStyle = style.color;
+      to.fillText(name.text, px, py);
+    }
+  }
+
   zoom(by, px = this.width / 2, py = this.height / 2) {
     const before = this.fromScreen(px, py);
     this.view.scale = Math.max(0.5, Math.min(80, this.view.scale * by));
@@ -161,7 +237,7 @@ export class Plot {
     this.draw();
   }
   reset() {
-    this.view = {x: 0, y: 0, scale: 1};
+    this.view = {x: this.box.x, y: this.box.y, scale: 1};
     this.draw();
   }
   spotOf(event) {

@@ -41,6 +41,7 @@ const kinds = {
 
 function composer(store, small) {
   const kind = kinds[store.samples];
+  if ((!kind || !store.takes_samples) && small) return null;
   if (!kind || !store.takes_samples)
     return h(
       "p",
@@ -56,9 +57,9 @@ function composer(store, small) {
   });
   const text = h("textarea", {
     id: "text",
-    rows: 2,
+    rows: small ? 1 : 2,
     "data-first": true,
-    placeholder: "how do I activate my card?",
+    placeholder: small ? "another text" : "type or paste a text; Enter searches",
     onkeydown: (event) => {
       if (event.key !== "Enter" || event.shiftKey) return;
       event.preventDefault();
@@ -76,12 +77,19 @@ function composer(store, small) {
           "label",
           {class: "drop", for: "file"},
           file,
-          h("strong", {}, `Drop ${small ? "another" : "a"} ${kind.what} here`),
-          h("span", {class: "quiet"}, kind.what === "picture" ? "or paste one, or choose a file" : "or choose a file"),
+          h("strong", {}, small ? `Another ${kind.what}` : `Drop a ${kind.what} here`),
+          h(
+            "span",
+            {class: "quiet"},
+            small ? "drop or choose it" : kind.what === "picture" ? "or paste one, or choose a file" : "or choose a file",
+          ),
         )
       : null,
     kind.text
-      ? [h("label", {for: "text"}, "A text"), h("div", {class: "row"}, text, h("button", {class: "main"}, "Search"))]
+      ? [
+          h("label", {for: "text", class: small ? "unseen" : null}, small ? "Another text" : "A text"),
+          h("div", {class: "row"}, text, h("button", {class: "main"}, "Search")),
+        ]
       : null,
   );
 }
@@ -238,7 +246,10 @@ export async function searchView(place, values) {
             "Each question is answered twice: by the model's embedding alone, and by FUNGI, which puts gradients beside it.",
         ),
   );
-  const made = [head, composer(store, question !== null), question ? await controls(store, values) : null, results];
+  const asking = composer(store, question !== null);
+  const made = question
+    ? [head, h("div", {class: `bar-of-search ${store.samples}`}, asking, await controls(store, values)), results]
+    : [head, asking, results];
   show(place, made);
   if (question?.lost) {
     show(results, h("p", {class: "panel"}, "A dropped sample is kept until the page is loaded anew: drop it again."));

@@ -37,7 +37,7 @@ function storeOf(store) {
         ),
       ),
     ),
-    store.weights ? h("p", {class: "quiet id"}, `sha256 ${store.weights}`) : null,
+    store.weights ? h("p", {class: "quiet id", title: store.weights}, `sha256 ${store.weights.slice(0, 16)} …`) : null,
   );
 }
 

@@ -32,7 +32,8 @@ void rotate(const Architecture& a, float* row, const float* angles, float sign) 
 
 // Applies rotary positions to the element rows of queries or keys; `tokens` rows per sample
 // starting at token 0.
-void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sample_tokens) {
+void rotate_elements(BlockContext& c, const Matrix<float>& rotary, std::byte* first, size_t stride,
+                     size_t sample_tokens) {
   const size_t width = c.arch.attention_width(), prefix = c.arch.prefix_tokens;
   if (sample_tokens <= prefix) return;
   c.scratch.product.ensure(1, width);
@@ -40,7 +41,7 @@ void rotate_elements(BlockContext& c, std::byte* first, size_t stride, size_t sa
   for (size_t t = prefix; t < sample_tokens; ++t) {
     std::byte* at = first + t * stride * c.kernel.element_size;
     c.kernel.to_floats(1, width, at, stride, row, width);
-    rotate(c.arch, row, c.rotary->row(t - prefix), 1);
+    rotate(c.arch, row, rotary.row(t - prefix), 1);
     c.kernel.to_elements(1, width, row, width, at, stride);
   }
 }
@@ -213,9 +214,11 @@ void attention_forward(BlockContext& c, const Residual& r) {
         const size_t first = c.batch.offsets[i];
         Elements& keys = c.block.pruned ? s.kv : s.qkv;
         Elements& queries = c.block.pruned ? s.q : s.qkv;
-        rotate_elements(c, keys.at(first, c.block.pruned ? 0 : inner), keys.stride(),
+        const Matrix<float>& rotary = c.rotary_of(i);
+        rotate_elements(c, rotary, keys.at(first, c.block.pruned ? 0 : inner), keys.stride(),
                         c.batch.tokens(i));
-        rotate_elements(c, queries.at(c.first_query(i), 0), queries.stride(), c.queries(i));
+        rotate_elements(c, rotary, queries.at(c.first_query(i), 0), queries.stride(),
+                        c.queries(i));
       }
     }
   }
@@ -283,7 +286,7 @@ bool attention_backward(BlockContext& c, const Floats& d_out, const BlockTargets
     run_attention_backward(c, b);
     if (c.rotary)
       for (size_t token = c.arch.prefix_tokens; token < c.batch.tokens(i); ++token) {
-        const float* angles = c.rotary->row(token - c.arch.prefix_tokens);
+        const float* angles = c.rotary_of(i).row(token - c.arch.prefix_tokens);
         float* row = t.d_qkv.row(c.batch.offsets[i] + token);
         if (token < c.queries(i)) rotate(c.arch, row, angles, -1);
         rotate(c.arch, row + inner, angles, -1);

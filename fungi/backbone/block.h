@@ -37,6 +37,8 @@ struct Batch {
   size_t samples = 0;
   std::vector<size_t> offsets;        // samples + 1, in rows
   std::vector<size_t> query_offsets;  // samples + 1, in query rows of a pruned block
+  // Of each sample that has a table of its own, BlockContext::rotary otherwise; or empty.
+  std::vector<const Matrix<float>*> rotary;
   size_t rows() const { return offsets.back(); }
   size_t tokens(size_t i) const { return offsets[i + 1] - offsets[i]; }
   size_t pooled(size_t i) const { return query_offsets[i + 1] - query_offsets[i]; }
@@ -82,6 +84,10 @@ struct BlockContext {
   bool keep = false;
   bool mha_input_as_activation = false;  // BackboneOptions; of the layer's own block
 
+  const Matrix<float>& rotary_of(size_t sample) const {
+    const bool own = !batch.rotary.empty() && batch.rotary[sample];
+    return own ? *batch.rotary[sample] : *rotary;
+  }
   size_t query_rows() const { return block.pruned ? batch.query_offsets.back() : batch.rows(); }
   size_t queries(size_t sample) const {
     return block.pruned ? batch.pooled(sample) : batch.tokens(sample);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "fungi/backbone/position.h"
+#include "fungi/backbone/sides.h"
 
 namespace fungi {
 namespace {
@@ -31,12 +32,20 @@ void unfold(const Architecture& a, const kernel::Kernel& kernel, const float* pi
     }
 }
 
+// Positions of the patches, from those of the file.
+Matrix<float> on_grid(const Architecture& a, const Matrix<float>& stored) {
+  if (!a.position_table) return Matrix<float>(a.patches(), a.width);
+  return resize_positions(stored, a.stored_grid_h, a.stored_grid_w, a.grid_h(), a.grid_w(),
+                          a.position_resize);
+}
+
 void add(const std::vector<float>& values, float* to) {
   for (size_t i = 0; i < values.size(); ++i) to[i] += values[i];
 }
 
 void project_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
-                     const float* pixels, Scratch& t, float* x, size_t x_stride) {
+                     const Matrix<float>& positions, const float* pixels, Scratch& t, float* x,
+                     size_t x_stride) {
   std::vector<float> line;
   const size_t columns = input_parts(kernel) * patch_size(a);
   t.patches.ensure(kernel, a.patches(), columns);
@@ -46,7 +55,7 @@ void project_patches(const Architecture& a, const kernel::Kernel& kernel, const 
     unfold(a, kernel, pixels, p / a.grid_w(), p % a.grid_w(), line, t.patches.row(p));
   kernel::Epilogue out;
   out.bias = e.patch.bias_data();
-  if (!e.patch_norm) out.residual = e.positions.data(), out.residual_stride = e.positions.stride();
+  if (!e.patch_norm) out.residual = positions.data(), out.residual_stride = positions.stride();
   out.out = x, out.out_stride = x_stride;
   kernel.gemm(a.patches(), t.patches.row(0), t.patches.stride(), e.patch.forward, out,
               t.kernel.data());
@@ -54,23 +63,46 @@ void project_patches(const Architecture& a, const kernel::Kernel& kernel, const 
   kernel.norm(a.rms_norm, a.patches(), a.width, x, x_stride, e.patch_norm.weight.data(),
               e.patch_norm.beta(), a.norm_epsilon, x, x_stride, nullptr, 0);
   for (size_t p = 0; p < a.patches(); ++p)
-    for (size_t j = 0; j < a.width; ++j) x[p * x_stride + j] += e.positions(p, j);
+    for (size_t j = 0; j < a.width; ++j) x[p * x_stride + j] += positions(p, j);
+}
+
+uint32_t side_of(const Inputs& inputs, size_t view) {
+  return inputs.sides.empty() ? 0 : inputs.sides[view];
+}
+
+const PictureGrid& grid_of(const Architecture& a, const Embedding& e, uint32_t side,
+                           PictureGrids& grids) {
+  const auto known = grids.find(side);
+  if (known != grids.end()) return known->second;
+  PictureGrid grid{at_side(a, side), {}, {}};
+  grid.positions = on_grid(grid.arch, e.stored_positions);
+  if (a.rotary) grid.rotary = cosines_and_sines(rotary_angles(grid.arch));
+  return grids.emplace(side, std::move(grid)).first->second;
 }
 
 void embed_patches(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
-                   const Inputs& inputs, Scratch& t, Batch& batch, Floats& x) {
+                   const Inputs& inputs, PictureGrids& grids, Scratch& t, Batch& batch,
+                   Floats& x) {
   for (size_t i = 0; i < batch.samples; ++i) {
     const size_t first = batch.offsets[i];
     for (size_t p = 0; p < a.prefix_tokens; ++p)
       std::copy_n(e.prefix.row(p), a.width, x.row(first + p));
-    (a.convolutions ? convolve : project_patches)(a, kernel, e, inputs.pixels.row(i), t,
-                                                  x.row(first + a.prefix_tokens), x.stride());
+    float* patches = x.row(first + a.prefix_tokens);
+    const uint32_t side = side_of(inputs, i);
+    const PictureGrid* own = side ? &grid_of(a, e, side, grids) : nullptr;
+    const Matrix<float>& positions = own ? own->positions : e.positions;
+    if (own && a.rotary) batch.rotary.resize(batch.samples), batch.rotary[i] = &own->rotary;
+    if (a.convolutions)
+      convolve(a, kernel, e, inputs.pixels.row(i), t, patches, x.stride());
+    else
+      project_patches(own ? own->arch : a, kernel, e, positions, inputs.pixels.row(i), t, patches,
+                      x.stride());
     if (!inputs.masked.data) continue;
-    for (size_t p = 0; p < a.patches(); ++p) {
+    for (size_t p = 0; p < patches_at(a, side); ++p) {
       if (!inputs.masked(i, p)) continue;
       float* to = x.row(first + a.prefix_tokens + p);
       for (size_t j = 0; j < a.width; ++j)
-        to[j] = (e.mask_token.empty() ? 0.0f : e.mask_token[j]) + e.positions(p, j);
+        to[j] = (e.mask_token.empty() ? 0.0f : e.mask_token[j]) + positions(p, j);
     }
   }
 }
@@ -178,7 +210,8 @@ size_t attended(const Inputs::Text& text, const std::string& place) {
 size_t own_tokens(const Architecture& a, const Inputs& inputs, size_t view) {
   const bool words = a.input == InputKind::token_ids;
   if (inputs.embedded.empty())
-    return words ? attended(inputs.texts[view], place_of(view)) : a.patches();
+    return words ? attended(inputs.texts[view], place_of(view))
+                 : patches_at(a, side_of(inputs, view));
   const View<const float> given = inputs.embedded[view];
   const size_t width = words ? a.words_width() : a.width;
   if (given.cols != width || (!words && given.rows != a.patches()))
@@ -213,6 +246,10 @@ void check_sort(const Architecture& a, const Inputs& inputs) {
   if (!inputs.frames.empty() && inputs.frames.size() != inputs.count())
     fail(fmt::format("{} views, but the frames of {}", inputs.count(), inputs.frames.size()),
          "backbone input", "one number of frames per view");
+  if (!inputs.sides.empty() && inputs.sides.size() != inputs.count())
+    fail(fmt::format("{} views, but the sides of {}", inputs.count(), inputs.sides.size()),
+         "backbone input", "one side per view");
+  for (const uint32_t side : inputs.sides) check_side(a, side, "backbone input");
   if (inputs.masked.data &&
       (inputs.masked.cols != a.patches() || inputs.masked.rows != inputs.count()))
     fail(fmt::format("the mask is {}x{}, expected {}x{}", inputs.masked.rows, inputs.masked.cols,
@@ -258,10 +295,8 @@ Embedding load_embedding(const kernel::Kernel& kernel, const Tensors& tensors,
     e.patch = load_input_weights(kernel, tensors.matrix("patch_embed.weight"),
                                  tensors.vector("patch_embed.bias"));
   e.patch_norm = load_norm(tensors, "patch_norm");
-  e.positions = a.position_table
-                    ? resize_positions(tensors.matrix("pos_patches"), a.stored_grid_h,
-                                       a.stored_grid_w, a.grid_h(), a.grid_w(), a.position_resize)
-                    : Matrix<float>(a.patches(), a.width);
+  e.stored_positions = tensors.matrix("pos_patches");
+  e.positions = on_grid(a, e.stored_positions);
   e.prefix = Matrix<float>(a.prefix_tokens, a.width);
   float* to = e.prefix.data();
   for (const char* name : {"prefix", "registers"}) {
@@ -286,10 +321,12 @@ TokenLayout token_layout(const Architecture& a, const Inputs& inputs) {
 }
 
 void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
-           const Inputs& inputs, Scratch& scratch, Stages& stages, Batch& batch, Floats& x) {
+           const Inputs& inputs, PictureGrids& grids, Scratch& scratch, Stages& stages,
+           Batch& batch, Floats& x) {
   const Stages::Scope scope(stages, "embed");
   batch.samples = inputs.count();
   batch.offsets = token_layout(a, inputs).offsets;
+  batch.rotary.clear();
   const bool words = a.input == InputKind::token_ids, given = !inputs.embedded.empty(),
              mapped = a.word_width > 0;
   Floats& first = mapped ? scratch.floats : x;
@@ -300,7 +337,7 @@ void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding&
   else if (given)
     embed_given_patches(a, e, inputs, batch, first);
   else
-    embed_patches(a, kernel, e, inputs, scratch, batch, first);
+    embed_patches(a, kernel, e, inputs, grids, scratch, batch, first);
   if (a.norm_pre)
     kernel.norm(a.rms_norm, rows, width, first.row(0), first.stride(), e.norm.weight.data(),
                 e.norm.beta(), a.norm_epsilon, first.row(0), first.stride(), nullptr, 0);

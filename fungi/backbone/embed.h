@@ -3,6 +3,8 @@
 // tokens (class, distillation, registers) already carry their positions. Internal to this room.
 #pragma once
 
+#include <map>
+
 #include "fungi/backbone/block.h"
 
 namespace fungi {
@@ -13,6 +15,7 @@ struct Embedding {
   Norm patch_norm;          // of the patches, before positions are added
   Matrix<float> prefix;     // [prefix_tokens, width], positions added
   Matrix<float> positions;  // [patches, width], already on the grid of the input size
+  Matrix<float> stored_positions;  // as in the file, for other sizes
   std::vector<float> mask_token;
   Matrix<float> words;           // [vocabulary, words_width()]
   Matrix<float> word_positions;  // [max_positions, words_width()] with the type-0 row added; empty
@@ -45,8 +48,18 @@ void write_input(const kernel::Kernel& kernel, size_t count, const float* from, 
 Linear load_input_weights(const kernel::Kernel& kernel, View<const float> weight,
                           const std::vector<float>& bias);
 
+// What changes with the side of a picture (Inputs::sides); a workspace makes that of each side when
+// it meets the first one.
+struct PictureGrid {
+  Architecture arch;        // whose input has this side
+  Matrix<float> positions;  // as in Embedding
+  Matrix<float> rotary;     // as in Backbone::Weights
+};
+using PictureGrids = std::map<uint32_t, PictureGrid>;
+
 // Lays out the rows of the batch and fills x [rows, width].
 void embed(const Architecture& a, const kernel::Kernel& kernel, const Embedding& e,
-           const Inputs& inputs, Scratch& scratch, Stages& stages, Batch& batch, Floats& x);
+           const Inputs& inputs, PictureGrids& grids, Scratch& scratch, Stages& stages,
+           Batch& batch, Floats& x);
 
 }  // namespace fungi

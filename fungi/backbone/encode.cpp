@@ -44,7 +44,8 @@ BlockContext Run::context(size_t index) {
 
 void Run::forward(const Inputs& inputs) {
   s.ready = false;
-  embed(w.arch, *w.products, w.embedding, inputs, s.scratch, workspace.stages, s.batch, s.x);
+  embed(w.arch, *w.products, w.embedding, inputs, s.grids, s.scratch, workspace.stages, s.batch,
+        s.x);
   s.batch.query_offsets.assign(1, 0);
   for (size_t i = 0; i < s.batch.samples; ++i)
     s.batch.query_offsets.push_back(s.batch.query_offsets.back() +

@@ -50,6 +50,7 @@ struct Backbone::Weights {
 struct Workspace::State {
   uint64_t backbone = 0;  // the number of the one that ran here last; 0 = none
   Batch batch;
+  PictureGrids grids;
   Floats x;  // the stream; after forward, the last block's output
   Floats normed, pooled, pooled_normed, g, g_pooled, g_tokens;
   Floats raw, g_raw;              // the embeddings before they are divided by their lengths

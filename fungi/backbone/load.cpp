@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fungi/backbone/dinov3_names.h"
 #include "fungi/backbone/encode.h"
 #include "fungi/backbone/position.h"
 #include "fungi/backbone/recipes.h"
@@ -87,16 +88,6 @@ Block load_block(const Architecture& a, const Kernels& kernels, const Tensors& t
   b.fc1 = load_linear({behind, transposed(needed.fc1), mixed}, tensors, p + "mlp.fc1");
   b.fc2 = load_linear({behind, transposed(needed.fc2)}, tensors, p + "mlp.fc2");
   return b;
-}
-
-// Cosines, then sines.
-Matrix<float> cosines_and_sines(const Matrix<float>& angles) {
-  const size_t width = angles.cols();
-  Matrix<float> out(angles.rows(), 2 * width);
-  for (size_t i = 0; i < angles.rows(); ++i)
-    for (size_t j = 0; j < width; ++j)
-      out(i, j) = std::cos(angles(i, j)), out(i, width + j) = std::sin(angles(i, j));
-  return out;
 }
 
 // The parts of loading that files and random weights share.
@@ -195,6 +186,7 @@ Backbone Backbone::open(const Checkpoint& checkpoint, const std::filesystem::pat
   options.text_by_first_token = takes_first_token(checkpoint, options);
   if (options.text_by_first_token) options.stated_facts["pooling"] = "first";
   Reading reading = read_names(checkpoint, options.stated_facts);
+  check_periods(checkpoint, reading);
   const auto weights = std::make_shared<Weights>();
   Weights& w = *weights;
   w.arch = reading.architecture;

@@ -113,16 +113,13 @@ void RecipeWriter::clip_block(const std::string& b, const std::string& f) {
 }
 
 std::span<const Dialect* const> dialects() {
-  static constexpr const Dialect* all[] = {&kKwtNames,        &kTimmNames,
-                                           &kEvaNames,        &kTorchvisionNames,
-                                           &kSiglipNames,     &kHuggingfaceClipNames,
-                                           &kClipNames,       &kHuggingfaceVitNames,
-                                           &kBertNames,       &kDistilbertNames,
-                                           &kMpnetNames,      &kAlbertNames,
-                                           &kModernbertNames, &kT5Names,
-                                           &kAugregNames,     &kWhisperNames,
-                                           &kDinov3Names,     &kAimv2Names,
-                                           &kTimmRotaryNames, &kTimmAimv2Names};
+  static constexpr const Dialect* all[] = {
+      &kDinov3AuthorsNames,  // before timm's, whose names most of its tensors have
+      &kKwtNames,           &kTimmNames,       &kEvaNames,       &kTorchvisionNames,
+      &kSiglipNames,        &kHuggingfaceClipNames, &kClipNames, &kHuggingfaceVitNames,
+      &kBertNames,          &kDistilbertNames, &kMpnetNames,     &kAlbertNames,
+      &kModernbertNames,    &kT5Names,         &kAugregNames,    &kWhisperNames,
+      &kDinov3Names,        &kAimv2Names,      &kTimmRotaryNames, &kTimmAimv2Names};
   return all;
 }
 
@@ -197,7 +194,7 @@ std::vector<FamilyFacts> families() {
        "layer scale, SwiGLU in the giant"},
       {"clip", "timm, openai, open_clip, huggingface", "CLIP image towers",
        "QuickGELU or GELU: stated where the file does not tell"},
-      {"dinov3", "timm, huggingface", "DINOv3 S to 7B",
+      {"dinov3", "timm, dinov3, huggingface", "DINOv3 S to 7B",
        "rotary positions, any size; timm's pool the mean of the patches, Hugging Face's the class "
        "token"},
       {"siglip", "timm, huggingface", "SigLIP and SigLIP 2 image towers",

@@ -224,7 +224,7 @@ inline constexpr std::array<float, 3> kClipDeviation{0.26862954f, 0.26130258f, 0
 extern const Dialect kTimmNames, kEvaNames, kTorchvisionNames, kClipNames, kHuggingfaceClipNames,
     kHuggingfaceVitNames, kBertNames, kDistilbertNames, kMpnetNames, kAlbertNames, kModernbertNames,
     kT5Names, kAugregNames, kWhisperNames, kKwtNames, kDinov3Names, kSiglipNames, kAimv2Names,
-    kTimmRotaryNames, kTimmAimv2Names;
+    kTimmRotaryNames, kTimmAimv2Names, kDinov3AuthorsNames;
 // All of them, in the order in which they are tried.
 std::span<const Dialect* const> dialects();
 

@@ -32,7 +32,7 @@ const Names& after_the_network() {
       "dino_head", "ibot_head", "projection_head", "projector", "predictor", "prototypes",
       "last_layer", "queue", "queue_ptr", "queue_index", "mask_token", "masked_embed", "dino_loss",
       "ibot_loss", "ibot_patch_loss", "loss", "criterion", "center", "cpredlayer", "gpredlayer",
-      "p_input_fdim", "p_input_tdim", "mask_embed",
+      "p_input_fdim", "p_input_tdim", "mask_embed", "local_cls_norm",
       // MAE's and other decoders
       "decoder", "proj_out", "decoder_blocks", "decoder_embed", "decoder_norm", "decoder_pos_embed",
       "decoder_pred", "enc_to_dec_proj",
@@ -72,7 +72,8 @@ bool is_constant(std::string_view name) {
 // The angles of rotary positions, which some files carry; they are computed here. (rope.freqs,
 // which timm's mixed kind learns, is none of these.)
 bool is_known_angle(std::string_view name) {
-  for (const char* known : {"rope.bands", "rope.pos_embed", "rope.freqs_cos", "rope.freqs_sin"})
+  for (const char* known : {"rope.bands", "rope.pos_embed", "rope.freqs_cos", "rope.freqs_sin",
+                            "rope_embed.periods"})
     if (name == known) return true;
   return false;
 }
@@ -233,7 +234,7 @@ void check_nothing_left(const NameReader& names, const Reading& reading, bool fi
   names.check_ignored_exist();
   std::set<std::string> used;
   for (const auto& [name, recipe] : reading.recipes)
-    used.insert(recipe.parts.begin(), recipe.parts.end());
+    used.insert(recipe.parts.begin(), recipe.parts.end()), used.insert(recipe.times);
   const auto folders = block_folders(reading.recipes);
   const auto in_block = [&](const std::string& name) {
     return std::any_of(folders.begin(), folders.end(), [&](const auto& block) {

@@ -42,6 +42,11 @@ void check_blocks_alike(const NameReader& names, const Reading& reading) {
         parts.insert(part);
         owner[part.substr(folders.at(block).size())] = part;
       }
+  for (const auto& [name, recipe] : reading.recipes)
+    if (const std::string block = canonical_block(name); !recipe.times.empty() && !block.empty()) {
+      parts.insert(recipe.times);
+      owner[recipe.times.substr(folders.at(block).size())] = recipe.times;
+    }
   for (const auto& [block, folder] : folders)
     for (const auto& [rest, other] : owner)
       if (!parts.count(folder + rest))

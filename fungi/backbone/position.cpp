@@ -144,6 +144,15 @@ Matrix<float> rotary_angles(const Architecture& a) {
   return angles;
 }
 
+Matrix<float> cosines_and_sines(const Matrix<float>& angles) {
+  const size_t width = angles.cols();
+  Matrix<float> out(angles.rows(), 2 * width);
+  for (size_t i = 0; i < angles.rows(); ++i)
+    for (size_t j = 0; j < width; ++j)
+      out(i, j) = std::cos(angles(i, j)), out(i, width + j) = std::sin(angles(i, j));
+  return out;
+}
+
 Matrix<float> word_angles(size_t positions, size_t head_dim, float theta) {
   const size_t half = head_dim / 2;
   Matrix<float> angles(positions, head_dim);

@@ -21,6 +21,9 @@ Matrix<double> position_resize_weights(size_t from, size_t to, PositionResize ho
 // side by side, or of centred ones in either half.
 Matrix<float> rotary_angles(const Architecture& a);
 
+// As blocks read them: [rows, 2·columns], cosines, then sines.
+Matrix<float> cosines_and_sines(const Matrix<float>& angles);
+
 // Those of words: [positions, head_dim], angle j of a half standing again in the other one.
 Matrix<float> word_angles(size_t positions, size_t head_dim, float theta);
 

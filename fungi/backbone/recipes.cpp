@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 
 #include "fungi/checkpoint/tensor_type.h"
@@ -79,6 +80,12 @@ const Recipe& check_recipe(const Checkpoint& checkpoint, const Recipes& recipes,
       fail(fmt::format("is of type {}; f32, f16, bf16 or f64 was expected", to_string(info->type)),
            place, "give a checkpoint with float weights");
   }
+  if (const TensorInfo* info = checkpoint.find(recipe.times);
+      !recipe.times.empty() && (!info || info->count() != t.rows * t.cols || !is_float(info->type)))
+    fail(fmt::format("expected {} factors of {}, found {}", t.rows * t.cols, t.name,
+                     info ? info->shape_text() : "no such tensor"),
+         fmt::format("{}: {}", checkpoint.path(), printable(recipe.times)),
+         "the file is damaged or of another architecture");
   return recipe;
 }
 
@@ -119,6 +126,16 @@ Matrix<float> CheckpointTensors::get(const CanonicalTensor& tensor) const {
             to[(o * inputs + i) * area + s] = from[(s * inputs + i) * part_rows + o];
     } else {
       std::copy_n(from, part_count, to);
+    }
+  }
+  if (!recipe.times.empty()) {
+    const Matrix<float> factors = checkpoint_.read(recipe.times);
+    for (size_t i = 0; i < tensor.rows * cols; ++i) {
+      if (!std::isfinite(factors.data()[i]))
+        fail(fmt::format("expected factors of {}, found one that is not finite", tensor.name),
+             fmt::format("{}: {}", checkpoint_.path(), printable(recipe.times)),
+             "the model was saved before its weights were set");
+      out.data()[i] *= factors.data()[i];
     }
   }
   return out;

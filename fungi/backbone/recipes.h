@@ -21,6 +21,7 @@ struct Recipe {
   bool slice = false;            // only some rows of the part are wanted, from first_row on
   size_t first_row = 0;
   bool rest = false;  // they reach to the end of the part
+  std::string times = {};  // a tensor of as many factors, DINOv3's mask of biases
 };
 using Recipes = std::map<std::string, Recipe>;
 

@@ -107,6 +107,7 @@ void Backbone::backward(View<const float> d_embeddings, const Recording& recordi
   Workspace::State& to = Run(*this, workspace).s;
   const size_t n = d_embeddings.rows, rows = n * from.pooled, first_row = first * from.pooled;
   to.batch.samples = n;
+  to.batch.rotary.clear();
   to.batch.offsets.assign(n + 1, 0);  // only query rows exist here
   to.batch.query_offsets.resize(n + 1);
   for (size_t i = 0; i <= n; ++i) to.batch.query_offsets[i] = i * from.pooled;

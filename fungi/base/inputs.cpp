@@ -9,6 +9,7 @@ void InputBuffer::clear() {
   views_.clear();
   ids_.clear();
   frames_.clear();
+  sides_.clear();
 }
 
 InputBuffer::Place& InputBuffer::add(Sort sort, size_t count, size_t width) {
@@ -27,10 +28,11 @@ void InputBuffer::reserve_numbers(size_t count) {
   numbers_ = std::move(larger);
 }
 
-std::span<float> InputBuffer::add_pixels(size_t numbers, uint32_t frames) {
+std::span<float> InputBuffer::add_pixels(size_t numbers, uint32_t frames, uint32_t side) {
   const Place& place = add(Sort::pixels, numbers, numbers);
   reserve_numbers(place.first + numbers);
   frames_.push_back(frames);
+  sides_.push_back(side);
   return {numbers_.data() + place.first, numbers};
 }
 
@@ -51,6 +53,7 @@ Inputs InputBuffer::inputs() {
   if (sort_ == Sort::pixels) {
     Inputs all = Inputs::images({numbers_.data(), views_.size(), views_[0].count});
     all.frames = frames_;
+    all.sides = sides_;
     return all;
   }
   texts_.clear(), embedded_.clear();

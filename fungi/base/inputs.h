@@ -20,6 +20,9 @@ struct Inputs {
   // Of a filter bank, how many leading frames hold sound and not padding, which some models leave
   // out of their mean. One number per view, 0 = all of its frames; or empty.
   std::span<const uint32_t> frames;
+  // Of a picture that is smaller than the model's input, and square, its side: its row begins with
+  // its channels, and the rest is not looked at. One number per view, 0 = it is as large; or empty.
+  std::span<const uint32_t> sides;
 
   struct Text {
     std::span<const int32_t> ids;
@@ -59,8 +62,8 @@ class InputBuffer {
   size_t ids() const { return ids_.size(); }  // of all texts
 
   // Room for the next view, until the one after it is added. All of a batch are of one sort, and
-  // pictures (filter banks) of one size: an Error otherwise. frames: see Inputs.
-  std::span<float> add_pixels(size_t numbers, uint32_t frames = 0);
+  // pictures (filter banks) have room for one size: an Error otherwise. frames, side: see Inputs.
+  std::span<float> add_pixels(size_t numbers, uint32_t frames = 0, uint32_t side = 0);
   std::span<int32_t> add_ids(size_t tokens);
   View<float> add_embedded(size_t tokens, size_t width);
 
@@ -79,7 +82,7 @@ class InputBuffer {
   std::vector<Place> views_;
   Matrix<float> numbers_;  // one row: aligned as kernels like it
   std::vector<int32_t> ids_;
-  std::vector<uint32_t> frames_;
+  std::vector<uint32_t> frames_, sides_;
   std::vector<Inputs::Text> texts_;  // what inputs() points to, as the next
   std::vector<View<const float>> embedded_;
 };

@@ -41,6 +41,13 @@ ViewPlan simplest(const ViewPlan& plan) {
   return plan == ViewPlan(WholeImage{}) ? ViewPlan(WholeView{}) : plan;
 }
 
+size_t view_side(const ViewPlan& plan, size_t view) {
+  if (const auto* crops = std::get_if<ImageCrops>(&plan))
+    return view < crops->global_crops ? 0 : crops->local_size;
+  if (const auto* patches = std::get_if<ImagePatches>(&plan)) return patches->patch_size;
+  return 0;
+}
+
 bool is_random(const ViewPlan& plan) {
   return std::holds_alternative<ImageCrops>(plan) || std::holds_alternative<WordDeletions>(plan) ||
          std::holds_alternative<HiddenWords>(plan) || std::holds_alternative<SoundShifts>(plan);

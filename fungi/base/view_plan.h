@@ -47,6 +47,7 @@ struct ImageCrops {
   };
   size_t global_crops = 2, local_crops = 10;
   Area global_area{0.25f, 1.0f}, local_area{0.05f, 0.25f};
+  size_t local_size = 0;  // side of the local crops in pixels, below the model's; 0: the model's
   bool bilinear = false;  // resized with the triangle filter instead of the cubic one
   ImageStatistics statistics = ImageStatistics::model;
   ImageAugmentation augmentation = ImageAugmentation::none;
@@ -57,6 +58,7 @@ struct ImageCrops {
 struct ImagePatches {
   size_t patch_count = 4;   // a perfect square: the patch side is size / sqrt(patch_count)
   size_t stride_scale = 6;  // stride = floor(patch side / stride_scale)
+  size_t patch_size = 0;    // each is enlarged to so many pixels, below the model's; 0: the model's
   ImageStatistics statistics = ImageStatistics::model;
   bool operator==(const ImagePatches&) const = default;
 };
@@ -110,6 +112,9 @@ using ViewPlan = std::variant<WholeView, WholeImage, ImageCrops, ImagePatches, W
 
 // The simplest plan of the same views: a WholeImage that deviates in nothing is a WholeView.
 ViewPlan simplest(const ViewPlan& plan);
+
+// The side in pixels that a view of a picture has; 0: what the model reads, as of all other samples.
+size_t view_side(const ViewPlan& plan, size_t view);
 
 // Whether the views of a sample depend on a draw.
 bool is_random(const ViewPlan& plan);

@@ -6,7 +6,8 @@
 // block is multiplied once, whatever the number of combinations. There is no PCA.
 //
 // The best of many looks better than it is. What may be expected of the choice is therefore
-// measured by choosing without a fold of the rows and scoring on that fold.
+// measured by choosing without a fold of the rows and scoring on that fold. Where that is no gain,
+// the first block alone is chosen.
 #pragma once
 
 #include <cstdint>

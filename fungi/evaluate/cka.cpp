@@ -8,6 +8,8 @@
 
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
+#include "fungi/comm/bytes.h"
+#include "fungi/comm/comm.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/pca/covariance.h"
 #include "fungi/pca/eigen_kernel.h"
@@ -15,14 +17,26 @@
 namespace fungi {
 namespace {
 
+// On ranks, where each reads its share of the rows: at rank 0.
+Moments moments_of_columns(const Store& store, const std::vector<StoreBlock>& blocks, Pool& pool,
+                           Comm* ranks) {
+  const size_t width = total_width(blocks);
+  if (ranks)
+    return moments_on_ranks(
+        store.rows(), width,
+        [&](size_t first, size_t count) { return joined_rows(store, blocks, {}, first, count); },
+        pool, *ranks);
+  Covariance covariance(width);
+  each_joined_part(store, blocks, [&](size_t, Matrix<float> part) { covariance.add(part, pool); });
+  return covariance.finish(pool);
+}
+
 // ‖XᵀY‖² for every two blocks, below the diagonal and on it: their part of the squared scatter.
 Matrix<double> products_of_columns(const Store& store, const std::vector<StoreBlock>& blocks,
                                    Pool& pool, Comm* ranks) {
-  Covariance covariance(total_width(blocks));
-  if (ranks) covariance.share(*ranks);
-  each_joined_part(store, blocks, [&](size_t, Matrix<float> part) { covariance.add(part, pool); });
-  const Moments moments = covariance.finish(pool);
   Matrix<double> product(blocks.size(), blocks.size());
+  const Moments moments = moments_of_columns(store, blocks, pool, ranks);
+  if (ranks && !ranks->first()) return product;
   size_t row = 0;
   for (size_t a = 0; a < blocks.size(); row += blocks[a++].width) {
     size_t col = 0;
@@ -34,6 +48,20 @@ Matrix<double> products_of_columns(const Store& store, const std::vector<StoreBl
         }
   }
   return product;
+}
+
+// What each rank found, at rank 0; elsewhere nothing.
+std::vector<std::vector<double>> at_first(std::vector<double> own, Comm* ranks) {
+  std::vector<std::vector<double>> all;
+  if (!ranks) {
+    all.push_back(std::move(own));
+    return all;
+  }
+  ByteWriter out;
+  out.numbers(own);
+  for (const std::string& bytes : ranks->gather(out.take()))
+    all.push_back(ByteReader(bytes).numbers<double>());
+  return all;
 }
 
 std::vector<double> means_of(const Store& store, const std::vector<StoreBlock>& blocks) {
@@ -48,8 +76,9 @@ std::vector<double> means_of(const Store& store, const std::vector<StoreBlock>& 
 
 // The same from products of rows, since ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩: for some rows and some others at a
 // time, those of every block, which need not be kept. In f64, as PCA has them: there are few rows.
+// Ranks take parts of the rows in turns, and rank 0 adds up what each found, in the order of parts.
 Matrix<double> products_of_rows(const Store& store, const std::vector<StoreBlock>& blocks,
-                                size_t part_bytes, Pool& pool) {
+                                size_t part_bytes, Pool& pool, Comm* ranks) {
   constexpr size_t kMostRows = 1024, kGrain = 32;  // 8 MB of products for a block
   const std::vector<double> mean = means_of(store, blocks);
   const size_t width = mean.size(), count = blocks.size();
@@ -63,7 +92,10 @@ Matrix<double> products_of_rows(const Store& store, const std::vector<StoreBlock
     return part;
   };
   Matrix<double> product(count, count);
-  for (size_t first = 0; first < store.rows(); first += step) {
+  std::vector<double> parts;  // of own rows: for each two parts, a number for every two blocks
+  size_t turn = 0;
+  for (size_t first = 0; first < store.rows(); first += step, ++turn) {
+    if (ranks && turn % ranks->size() != ranks->rank()) continue;
     Matrix<double> rows;  // centred
     {
       const Matrix<float> part = read(first);
@@ -91,14 +123,27 @@ Matrix<double> products_of_rows(const Store& store, const std::vector<StoreBlock
                                 rows.row(i) + starts[b], width, columns.row(starts[b]), n,
                                 grams[b].row(i), n);
       });
+      const size_t at = parts.size();
+      parts.resize(at + count * count);
       const double times = other < first ? 2 : 1;  // these rows and those, those and these
       pool.parallel_for(count, 1, [&](size_t a, size_t, unsigned) {
-        for (size_t b = 0; b <= a; ++b)
+        for (size_t b = 0; b <= a; ++b) {
+          double sum = 0;
           for (size_t i = 0; i < rows.rows(); ++i)
-            product(a, b) += times * kernel.dot(n, grams[a].row(i), grams[b].row(i));
+            sum += kernel.dot(n, grams[a].row(i), grams[b].row(i));
+          parts[at + a * count + b] = times * sum;
+        }
       });
     }
   }
+  std::vector<std::vector<double>> all = at_first(std::move(parts), ranks);
+  std::vector<size_t> taken(all.size());
+  turn = 0;
+  for (size_t first = 0; first < store.rows() && !all.empty(); first += step, ++turn)
+    for (size_t other = 0; other <= first; other += step) {
+      const size_t rank = turn % all.size();
+      for (size_t i = 0; i < count * count; ++i) product.data()[i] += all[rank][taken[rank]++];
+    }
   return product;
 }
 
@@ -113,9 +158,15 @@ Matrix<double> linear_cka(const Store& store, const std::vector<std::string>& bl
   if (chosen.empty()) fail("expected at least one block, found none", place, "name a block");
   if (store.rows() < 2)
     fail(fmt::format("expected at least two rows, found {}", store.rows()), place, "use more rows");
-  const Matrix<double> product = store.rows() < total_width(chosen)
-                                     ? products_of_rows(store, chosen, part_bytes, pool)
-                                     : products_of_columns(store, chosen, pool, ranks);
+  Matrix<double> product = store.rows() < total_width(chosen)
+                               ? products_of_rows(store, chosen, part_bytes, pool, ranks)
+                               : products_of_columns(store, chosen, pool, ranks);
+  if (ranks) {
+    ByteWriter out;
+    out.matrix<double>(product);
+    const std::string bytes = ranks->broadcast(out.take());
+    product = ByteReader(bytes).matrix<double>();
+  }
   Matrix<double> out(chosen.size(), chosen.size());
   for (size_t a = 0; a < chosen.size(); ++a) {
     if (!(product(a, a) > 0))

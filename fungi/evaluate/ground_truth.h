@@ -10,27 +10,15 @@
 #include <vector>
 
 #include "fungi/evaluate/retrieval.h"
+#include "fungi/input/revisited.h"
 
 namespace fungi {
-
-struct RevisitedRecord {
-  std::vector<uint32_t> easy, hard, junk;  // numbers of database images
-};
-
-struct RevisitedTruth {
-  std::vector<std::string> database, queries;  // image names ("imlist", "qimlist")
-  std::vector<RevisitedRecord> records;        // one per query ("gnd")
-};
 
 enum class Difficulty {
   easy,    // positives: easy; junk: junk and hard
   medium,  // positives: easy and hard; junk: junk
   hard,    // positives: hard; junk: junk and easy
 };
-
-// {"imlist": [...], "qimlist": [...], "gnd": [{"easy": [...], "hard": [...], "junk": [...]}, ...]},
-// pickled or JSON.
-RevisitedTruth read_revisited(const std::filesystem::path& path);
 
 // The relevance per record, in the numbering of the file.
 std::vector<Relevance> relevance_of(const RevisitedTruth& truth, Difficulty difficulty);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,13 @@ namespace fungi {
 struct LabelledRows {
   View<const float> features;
   Labels labels;
+};
+
+// The same of rows that need not be in memory as a whole: rows by number, when they are wanted.
+struct ProbeRows {
+  size_t width = 0;
+  Labels labels;  // of all
+  std::function<Matrix<float>(std::span<const size_t> which)> load;
 };
 
 // {5e-6, 1.2875e-4, 2.525e-4, 3.7625e-4, 5e-4}
@@ -36,7 +44,7 @@ struct LinearProbeOptions {
   // Calls progress(done, total) from the caller's thread, first with 0, then after each fit: one
   // per penalty, and the final one where there is one. What it throws ends the work.
   std::function<void(size_t, size_t)> progress = {};
-  Comm* ranks = nullptr;  // linear_probe() is collective then: all hold all rows, and share the sums
+  Comm* ranks = nullptr;  // linear_probe() is collective then, and each loads a share of the rows
 };
 
 struct LinearProbeScore {
@@ -56,6 +64,9 @@ struct LinearProbeScore {
 LinearProbeScore linear_probe(const LabelledRows& train,
                               const std::optional<LabelledRows>& validation,
                               const LabelledRows& test, const LinearProbeOptions& options,
+                              Pool& pool);
+LinearProbeScore linear_probe(const ProbeRows& train, const std::optional<ProbeRows>& validation,
+                              const ProbeRows& test, const LinearProbeOptions& options,
                               Pool& pool);
 
 }  // namespace fungi

@@ -14,6 +14,8 @@
 
 namespace fungi {
 
+class Comm;
+
 // Rows of a query in ascending order, each once. Errors: a row not below `rows`, a row that is both
 // positive and junk; `query` is its number there.
 Relevance checked(const Relevance& relevance, size_t rows, size_t query);
@@ -30,6 +32,10 @@ class PositiveRanks {
   size_t place(search::Best row) const;
   // For every row of the database once, in any order: its place. Those behind all may be left out.
   void count(size_t place) { ++before_[place]; }
+  // Of what several counted, each its own rows, one begins as constructed and the others at zero.
+  void begin_at_zero() { before_.assign(before_.size(), 0); }
+  const std::vector<int64_t>& counts() const { return before_; }
+  void add(const std::vector<int64_t>& others);
   // After that: zero-based, junk taken out, ascending.
   std::vector<size_t> ranks() const;
 
@@ -47,5 +53,28 @@ using TakeRanks = std::function<void(size_t query, std::vector<size_t> ranks)>;
 // those of checked(), NaN or infinity (naming the row).
 void positive_ranks(View<const float> database, View<const float> queries,
                     const RelevanceOf& relevance, Metric metric, Pool& pool, const TakeRanks& take);
+
+// A database of which this process holds a run of rows.
+struct DatabaseShare {
+  View<const float> rows;
+  std::vector<size_t> bounds;  // first row of each rank's run, and one past the last
+  Comm* ranks = nullptr;       // null: all rows are here
+  size_t first() const;        // of `rows`
+};
+// Queries that come some at a time: rows first .. first + count, good until the next call.
+struct QueryRows {
+  size_t count = 0;
+  std::function<View<const float>(size_t first, size_t count)> load;
+};
+
+// The same, collective: every rank asks for all queries and counts its own rows, and each query's
+// ranks are taken by one of them. Ranks are those of one process.
+void positive_ranks(const DatabaseShare& database, const QueryRows& queries,
+                    const RelevanceOf& relevance, Metric metric, Pool& pool, const TakeRanks& take);
+
+// evaluate_retrieval() of that, at every rank.
+RetrievalScore evaluate_retrieval(const DatabaseShare& database, const QueryRows& queries,
+                                  const RelevanceOf& relevance, const RetrievalOptions& options,
+                                  Pool& pool);
 
 }  // namespace fungi

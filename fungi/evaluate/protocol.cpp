@@ -114,6 +114,46 @@ KnnResult evaluate_knn(const Store& train, const Store& test, const KnnProtocol&
   return result;
 }
 
+namespace {
+
+struct LinearStores {
+  const Store &train, &test;
+  const Store* validation;
+  const std::string& features;
+  const PairLabels& labels;
+  const std::vector<int64_t>& held_labels;
+};
+
+// Returns the width of the rows, before a PCA of the probe's own.
+size_t probe_stores(const LinearStores& s, const RowOptions& how, const LinearProbeOptions& probe,
+                    Pool& pool, LinearProbeScore& score) {
+  if (how.ranks) {
+    const std::optional<ColumnMap> map = fit_map(s.train, s.train.select(s.features), how, pool);
+    const auto rows = [&](const Store& store, Labels labels) {
+      return shared_rows(store, s.features, map, labels, pool);
+    };
+    const ProbeRows train = rows(s.train, s.labels.train);
+    score = linear_probe(
+        train, s.validation ? std::optional(rows(*s.validation, s.held_labels)) : std::nullopt,
+        rows(s.test, s.labels.test), probe, pool);
+    return train.width;
+  }
+  const PairRows pair = load_pair(s.train, s.test, s.features, how, pool);
+  ScratchMatrix held;
+  if (s.validation) {
+    const std::vector<StoreBlock> blocks = s.validation->select(s.features);
+    held = load_rows(*s.validation, blocks, fit_map(*s.validation, blocks, how, pool),
+                     how.memory_limit, pool);
+  }
+  score = linear_probe(
+      {pair.train, s.labels.train},
+      s.validation ? std::optional(LabelledRows{held, s.held_labels}) : std::nullopt,
+      LabelledRows{pair.test, s.labels.test}, probe, pool);
+  return pair.train.cols();
+}
+
+}  // namespace
+
 LinearResult evaluate_linear(const Store& train, const Store& test, const Store* validation,
                              const LinearProtocol& o, Pool& pool,
                              const std::function<void(LinearCombination&)>& finished) {
@@ -128,28 +168,21 @@ LinearResult evaluate_linear(const Store& train, const Store& test, const Store*
       result.test_rows = labels.test.size();
       add_note(result.notes, note_unknown_classes(labels.train, labels.test), o.combinations);
     }
-    const PairRows pair = load_pair(train, test, features, how, pool);
-    ScratchMatrix held;
     std::vector<int64_t> held_labels;
     if (validation) {
       require_comparable(train, *validation, features, true);
       held_labels = pair_labels(train, *validation).test;
-      const std::vector<StoreBlock> blocks = validation->select(features);
-      held = load_rows(*validation, blocks, fit_map(*validation, blocks, how, pool),
-                       how.memory_limit, pool);
     }
     LinearProbeOptions probe = o.probe;
     probe.pca = how.reduce == Reduce::pca ? o.combinations.rows.pca : 0;
     probe.class_names = train.classes();
     probe.progress = progress_of(features, o.combinations);
-    probe.ranks = o.combinations.rows.ranks;
+    probe.ranks = how.ranks;
+    const LinearStores stores{train, test, validation, features, labels, held_labels};
     LinearCombination one{.features = features};
-    one.score =
-        linear_probe({pair.train, labels.train},
-                     validation ? std::optional(LabelledRows{held, held_labels}) : std::nullopt,
-                     {pair.test, labels.test}, probe, pool);
-    one.columns = one.score.pca_applied ? probe.pca : pair.train.cols();
-    one.reduced = one.score.pca_applied || pair.reduced;
+    const size_t width = probe_stores(stores, how, probe, pool, one.score);
+    one.columns = one.score.pca_applied ? probe.pca : width;
+    one.reduced = one.score.pca_applied || width < total_width(train.select(features));
     one.standard_error = standard_error(one.score.accuracy, result.test_rows);
     if (const SoftmaxModel& model = one.score.model; !model.converged)
       add_note(result.notes,
@@ -206,14 +239,18 @@ RankingResult evaluate_ranking(const Store& database, const Store& queries, cons
         return evaluate_retrieval(search.rows(), search.queries(), keys, relevance, o.retrieval,
                                   pool);
       });
+    } else if (o.combinations.rows.ranks) {
+      require_comparable(database, queries, features, true);
+      SharedRanking shared = rank_on_ranks(database, queries, features, task, o.retrieval,
+                                           o.combinations.rows, pool);
+      one.pca_applied = shared.pca_applied, one.reduced = shared.reduced;
+      one.scores = std::move(shared.scores);
     } else {
       const PairRows rows = load_pair(database, queries, features, o.combinations.rows, pool,
                                       task.rows.database, task.rows.queries);
       one.pca_applied = rows.pca_applied, one.reduced = rows.reduced;
       score_all([&](const RelevanceOf& relevance) {
-        RetrievalOptions how = o.retrieval;
-        how.ranks = o.combinations.rows.ranks;
-        return evaluate_retrieval(rows.train, rows.test, relevance, how, pool);
+        return evaluate_retrieval(rows.train, rows.test, relevance, o.retrieval, pool);
       });
     }
     add(result.combinations, std::move(one), finished);

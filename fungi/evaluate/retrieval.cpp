@@ -105,15 +105,18 @@ RetrievalScore evaluate_retrieval(View<const float> database, View<const float> 
                                   const RelevanceOf& relevance, const RetrievalOptions& options,
                                   Pool& pool) {
   Scores scores(database.rows, queries.rows, options);
-  const size_t rank = options.ranks ? options.ranks->rank() : 0,
-               count = options.ranks ? options.ranks->size() : 1;
-  const size_t first = queries.rows * rank / count, last = queries.rows * (rank + 1) / count;
-  positive_ranks(
-      database, queries.slice(first, last - first),
-      relevance ? [&](size_t query) { return relevance(first + query); } : RelevanceOf(),
-      options.metric, pool,
-      [&](size_t query, const std::vector<size_t>& ranks) { scores.add(first + query, ranks); });
-  if (options.ranks) scores.put_together(*options.ranks);
+  positive_ranks(database, queries, relevance, options.metric, pool,
+                 [&](size_t query, const std::vector<size_t>& ranks) { scores.add(query, ranks); });
+  return std::move(scores).mean();
+}
+
+RetrievalScore evaluate_retrieval(const DatabaseShare& database, const QueryRows& queries,
+                                  const RelevanceOf& relevance, const RetrievalOptions& options,
+                                  Pool& pool) {
+  Scores scores(database.bounds.back(), queries.count, options);
+  positive_ranks(database, queries, relevance, options.metric, pool,
+                 [&](size_t query, const std::vector<size_t>& ranks) { scores.add(query, ranks); });
+  scores.put_together(*database.ranks);
   return std::move(scores).mean();
 }
 

@@ -37,13 +37,10 @@ struct RetrievalScore {
   std::vector<std::optional<QueryScore>> by_query;  // nothing for a query without positives
 };
 
-class Comm;
-
 struct RetrievalOptions {
   Metric metric =
       Metric::inner_product;  // the protocol's plain dot product; larger first, ties by smaller row
   std::vector<size_t> precision_at = {1, 5, 10};
-  Comm* ranks = nullptr;  // evaluate_retrieval() is collective then, and queries are shared
 };
 
 // The score of one query from the zero-based ranks of its positives, junk already taken out,

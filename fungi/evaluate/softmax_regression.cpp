@@ -37,35 +37,71 @@ kernel::PackedMatrix pack_weights(const kernel::Kernel& table, const double* w, 
 }  // namespace
 
 struct SoftmaxRegression::State {
-  State(View<const float> given, Labels labels, Pool& p, Comm* others)
+  State(size_t rows, size_t columns, Labels labels, Pool& p, Comm* others)
       : ranks(others),
         pool(p),
         table(kernel::f32_kernel()),
         wide(eigen_kernel(best_isa())),
         classes(classes_of(labels)),
-        rows(given) {
-    check_label_count(labels, rows.rows);
-    prepare_axes();
-    const size_t blocks = (rows.rows + kBlock - 1) / kBlock;
-    if (rows.rows * rows.cols * sizeof(float) <= kKeepPacked) packed_rows.resize(blocks);
-    pool.parallel_for(packed_rows.size(), 1,
-                      [&](size_t b, size_t, unsigned) { packed_rows[b] = pack_block(b); });
+        n(rows),
+        d(columns),
+        blocks((n + kBlock - 1) / kBlock),
+        groups(std::min(kGroups, blocks)),
+        places(blocks) {
+    check_label_count(labels, n);
+    for (size_t g = 0; g < groups; ++g)
+      for (size_t b = first_block(g); b < first_block(g + 1); ++b) {
+        places[b] = kept;
+        if (is_own(g)) kept += rows_of(b);
+      }
   }
 
-  View<const float> block(size_t b) const {
-    return rows.slice(b * kBlock, std::min(kBlock, rows.rows - b * kBlock));
+  State(View<const float> given, Labels labels, Pool& p)
+      : State(given.rows, given.cols, labels, p, nullptr) {
+    held = given;
+    Covariance covariance(d);
+    covariance.add(held, pool);
+    choose_axes(covariance.finish(pool));
+    turn_rows();
+    pack_rows();
   }
+
+  State(const LoadRun& load, size_t width, Labels labels, Pool& p, Comm& others)
+      : State(labels.size(), width, labels, p, &others) {
+    if (Moments moments = moments_on_ranks(n, d, load, pool, others); others.first())
+      choose_axes(std::move(moments));
+    share_axes();
+    Matrix<float> own(kept, d);
+    for (size_t g = 0; g < groups; ++g)
+      for (size_t b = first_block(g); is_own(g) && b < first_block(g + 1); ++b) {
+        const Matrix<float> part = load(b * kBlock, rows_of(b));
+        for (size_t i = 0; i < part.rows(); ++i)
+          std::copy_n(part.row(i), d, own.row(places[b] + i));
+      }
+    held = own;
+    turn_rows();
+    if (axes.empty()) turned = std::move(own);
+    pack_rows();
+  }
+
+  size_t first_block(size_t group) const { return blocks * group / groups; }
+  size_t rows_of(size_t b) const { return std::min(kBlock, n - b * kBlock); }
+  View<const float> block(size_t b) const { return held.slice(places[b], rows_of(b)); }
   kernel::PackedMatrix pack_block(size_t b) const { return kernel::pack(table, block(b), true); }
+
+  void pack_rows() {
+    if (kept * d * sizeof(float) > kKeepPacked) return;
+    packed_rows.resize(blocks);
+    pool.parallel_for(groups, 1, [&](size_t g, size_t, unsigned) {
+      for (size_t b = first_block(g); is_own(g) && b < first_block(g + 1); ++b)
+        packed_rows[b] = pack_block(b);
+    });
+  }
 
   // Turns the features so that their second moments are diagonal: then a diagonal scaling is a good
   // model of the curvature, and L-BFGS needs a fraction of the steps. Neither the loss nor ‖W‖
   // notices the turn.
-  void prepare_axes() {
-    const size_t d = rows.cols, n = rows.rows;
-    Covariance covariance(d);
-    if (ranks) covariance.share(*ranks);
-    covariance.add(rows, pool);
-    Moments moments = covariance.finish(pool);
+  void choose_axes(Moments moments) {
     second_moment.resize(d);
     double diagonal = 0, beside = 0;
     for (size_t i = 0; i < d; ++i)
@@ -81,20 +117,32 @@ struct SoftmaxRegression::State {
     for (size_t i = 0; i < d * d; ++i) axes.data()[i] = float(eigen.vectors.data()[i]);
     second_moment = eigen.values;
     for (double& value : second_moment) value = std::max(value, 0.0);
+  }
+
+  void share_axes() {
+    ByteWriter out;
+    out.numbers(second_moment), out.matrix<float>(axes);
+    const std::string bytes = ranks->broadcast(out.take());
+    ByteReader in(bytes);
+    second_moment = in.numbers<double>();
+    axes = in.matrix<float>();
+  }
+
+  void turn_rows() {
+    if (axes.empty()) return;
     const kernel::PackedMatrix packed = kernel::pack(table, axes);
-    turned = Matrix<float>(n, d);
-    pool.parallel_for(n, kBlock, [&](size_t begin, size_t end, unsigned) {
+    turned = Matrix<float>(kept, d);
+    pool.parallel_for(kept, kBlock, [&](size_t begin, size_t end, unsigned) {
       Buffer scratch;
-      kernel::multiply(table, rows.slice(begin, end - begin), packed, nullptr,
+      kernel::multiply(table, held.slice(begin, end - begin), packed, nullptr,
                        turned.view().slice(begin, end - begin), scratch);
     });
-    rows = turned;
+    held = turned;
   }
 
   // f and its gradient at w [classes, width].
   double evaluate(const std::vector<double>& w, std::vector<double>& gradient, double lambda) {
-    const size_t c = classes.count(), d = rows.cols, n = rows.rows;
-    const size_t blocks = (n + kBlock - 1) / kBlock, groups = std::min(kGroups, blocks);
+    const size_t c = classes.count();
     const kernel::PackedMatrix weights = pack_weights(table, w.data(), c, d);
     std::vector<double> loss(groups, 0.0);
     std::vector<Matrix<double>> sums(groups);
@@ -104,7 +152,7 @@ struct SoftmaxRegression::State {
       Buffer scratch;
       Matrix<float> scores(kBlock, c), errors(c, kBlock), part(c, d);
       std::vector<float> log_sum(kBlock);
-      for (size_t b = blocks * g / groups; b < blocks * (g + 1) / groups; ++b) {
+      for (size_t b = first_block(g); b < first_block(g + 1); ++b) {
         const View<const float> x = block(b);
         kernel::multiply(table, x, weights, nullptr, scores.view().slice(0, x.rows), scratch);
         for (size_t i = 0; i < x.rows; ++i) loss[g] -= scores(i, classes.index[b * kBlock + i]);
@@ -128,8 +176,7 @@ struct SoftmaxRegression::State {
   // The same in f64 throughout: slower, for the last digits and for the proof.
   double evaluate_exactly(const std::vector<double>& w, std::vector<double>& gradient,
                           double lambda) {
-    const size_t c = classes.count(), d = rows.cols, n = rows.rows;
-    const size_t blocks = (n + kBlock - 1) / kBlock, groups = std::min(kGroups, blocks);
+    const size_t c = classes.count();
     Matrix<double> columns(d, c);
     for (size_t j = 0; j < c; ++j)
       for (size_t i = 0; i < d; ++i) columns(i, j) = w[j * d + i];
@@ -139,7 +186,7 @@ struct SoftmaxRegression::State {
       if (!is_own(g)) return;
       sums[g] = Matrix<double>(c, d);
       Matrix<double> x(kBlock, d), scores(kBlock, c), errors(c, kBlock);
-      for (size_t b = blocks * g / groups; b < blocks * (g + 1) / groups; ++b) {
+      for (size_t b = first_block(g); b < first_block(g + 1); ++b) {
         const View<const float> given = block(b);
         for (size_t i = 0; i < given.rows; ++i) std::copy_n(given.row(i), d, x.row(i));
         std::fill_n(scores.data(), kBlock * c, 0.0);
@@ -185,15 +232,15 @@ struct SoftmaxRegression::State {
     for (size_t i = 0; i < w.size(); ++i) {
       double sum = 0;
       for (const Matrix<double>& part : sums) sum += part.data()[i];
-      gradient[i] = sum / double(rows.rows) + lambda * w[i];
+      gradient[i] = sum / double(n) + lambda * w[i];
       square += w[i] * w[i];
     }
-    return total / double(rows.rows) + 0.5 * lambda * square;
+    return total / double(n) + 0.5 * lambda * square;
   }
 
   // w in the features' own axes ↔ w in the turned ones.
   std::vector<double> turn(const double* w, bool back) const {
-    const size_t c = classes.count(), d = rows.cols;
+    const size_t c = classes.count();
     std::vector<double> out(w, w + c * d);
     if (axes.empty()) return out;
     std::fill(out.begin(), out.end(), 0.0);
@@ -209,20 +256,25 @@ struct SoftmaxRegression::State {
   const kernel::Kernel& table;
   const EigenKernel& wide;
   Classes classes;
-  View<const float> rows;
+  const size_t n, d, blocks, groups;
+  std::vector<size_t> places;  // of the first row of each block among those held
+  size_t kept = 0;             // rows of own groups
+  View<const float> held;
   Matrix<float> turned, axes;  // axes: one per row
   std::vector<double> second_moment;
   std::vector<kernel::PackedMatrix> packed_rows;
 };
 
-SoftmaxRegression::SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool,
-                                     Comm* ranks)
-    : state_(std::make_unique<State>(rows, labels, pool, ranks)) {}
+SoftmaxRegression::SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool)
+    : state_(std::make_unique<State>(rows, labels, pool)) {}
+SoftmaxRegression::SoftmaxRegression(const LoadRun& load, size_t width, Labels labels, Pool& pool,
+                                     Comm& ranks)
+    : state_(std::make_unique<State>(load, width, labels, pool, ranks)) {}
 SoftmaxRegression::~SoftmaxRegression() = default;
 
 SoftmaxModel SoftmaxRegression::fit(const SoftmaxOptions& options, const SoftmaxModel* start) {
   State& s = *state_;
-  const size_t c = s.classes.count(), d = s.rows.cols;
+  const size_t c = s.classes.count(), d = s.d;
   if (!(options.lambda > 0) || !std::isfinite(options.lambda))
     fail(fmt::format("expected a positive penalty, found {}", options.lambda), "lambda", "");
   std::vector<double> w(c * d, 0.0);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "fungi/base/load_run.h"
 #include "fungi/base/parallel.h"
 #include "fungi/evaluate/labels.h"
 
@@ -35,10 +36,11 @@ struct SoftmaxModel {
 // labels missing or of another count, no rows, NaN or infinity. One class alone is fitted by W = 0.
 class SoftmaxRegression {
  public:
-  // ranks: all hold all rows, and share the sums over them, with the same bytes; every call is
-  // collective then.
-  SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool, Comm* ranks = nullptr);
-  SoftmaxRegression(Matrix<float>&&, Labels, Pool&, Comm* = nullptr) = delete;  // a temporary would be gone
+  SoftmaxRegression(View<const float> rows, Labels labels, Pool& pool);
+  SoftmaxRegression(Matrix<float>&&, Labels, Pool&) = delete;  // a temporary would be gone
+  // Rows that several processes share, each of which keeps those alone that it sums over; the bytes
+  // are the same. Every call is collective then. `load` is called here only.
+  SoftmaxRegression(const LoadRun& load, size_t width, Labels labels, Pool& pool, Comm& ranks);
   ~SoftmaxRegression();
 
   // `start`, if given, is a model of the same classes and width to begin from.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "fungi/backbone/sides.h"
 #include "fungi/base/random.h"
 #include "fungi/objective/ibot.h"
 
@@ -56,6 +57,12 @@ ChunkWorker::RowId ChunkWorker::locate(size_t row, size_t samples) const {
   return {request, row / schedule_[request].views, row % schedule_[request].views};
 }
 
+size_t ChunkWorker::tokens_of(const RowId& id) const {
+  const Architecture& a = backbone_.architecture();
+  const size_t side = view_side(schedule_[id.request].request.plan, id.view);
+  return side ? a.prefix_tokens + patches_at(a, side) : a.tokens();
+}
+
 ViewMaker& ChunkWorker::opened(const RowId& id, std::span<const PreparedSample> samples) {
   ViewMaker& maker = *makers_[id.request];
   if (open_[id.request] != std::pair(generation_, id.sample)) {
@@ -86,18 +93,22 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
                                   [](const auto& r) { return r.request.masked_views > 0; });
   places_.resize(std::max(places_.size(), last + 1));
   cut_.resize(samples.size()), resampled_.resize(samples.size());
+  const size_t most_of_batch = most * backbone_.architecture().tokens();
+  size_t rest = 0;  // of all rows from `row` on
+  for (size_t row = first; row < last; ++row) rest += tokens_of(locate(row, samples.size()));
   for (size_t row = first; row < last;) {
     step_ = "view";
     inputs_.clear(), batch_.clear(), batch_words_.clear();
-    const size_t batches = (last - row + most - 1) / most;  // as even as can be
-    const size_t count = (last - row + batches - 1) / batches;
-    for (; row < last; ++row) {
+    const size_t batches = (rest + most_of_batch - 1) / most_of_batch;  // as even as can be
+    const size_t share = (rest + batches - 1) / batches;
+    for (size_t taken = 0; row < last; ++row) {
       const Stages::Scope scope(workspace_.stages, "views");
       const RowId id = locate(row, samples.size());
-      const bool full = batch_.size() >= count || inputs_.ids() >= most_tokens,
+      const bool full = taken >= share || inputs_.ids() >= most_tokens,
                  other = !batch_.empty() && id.request != batch_[0].request &&
                          (whole_[id.request] || whole_[batch_[0].request]);
       if (other || (full && (id.view == 0 || !whole_[id.request]))) break;
+      rest -= tokens_of(id);
       ViewMaker& maker = opened(id, samples);
       if (id.request == 0)
         cut_[id.sample] = maker.cut(), resampled_[id.sample] = maker.resampled();
@@ -106,6 +117,7 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
       if (same < id.view) continue;
       maker.write(id.view, inputs_);
       batch_.push_back(id);
+      taken += tokens_of(id);
       if (const auto words = maker.hidden_words(id.view); !words.empty()) {
         batch_words_.resize(batch_.size());
         batch_words_.back().assign(words.begin(), words.end());
@@ -116,11 +128,11 @@ void ChunkWorker::forward_rows(std::span<const PreparedSample> samples, size_t f
     Inputs inputs = inputs_.inputs();
     const TokenLayout layout = backbone_.layout(inputs);
     if (masked) {
-      const size_t tokens = layout.own(0);  // of every view: only pictures can be masked
+      const size_t tokens = backbone_.architecture().patches();  // only pictures can be masked
       if (masks_.rows() < batch_.size() || masks_.cols() != tokens)
         masks_ = Matrix<uint8_t>(std::max(most, batch_.size()), tokens);
       for (size_t i = 0; i < batch_.size(); ++i)
-        write_mask(batch_[i], samples, tokens, masks_.row(i));
+        write_mask(batch_[i], samples, layout.own(i), masks_.row(i));
       inputs.masked = masks_.view().slice(0, batch_.size());
     }
     step_ = "forward";

@@ -76,6 +76,8 @@ class ChunkWorker {
   size_t place_of(size_t request, size_t sample, size_t samples) const {
     return places_[row_of(request, sample, samples)];
   }
+  // What a view costs, in tokens: those of a batch are about as many whatever their sizes.
+  size_t tokens_of(const RowId& id) const;
   ViewMaker& opened(const RowId& id, std::span<const PreparedSample> samples);
   void write_mask(const RowId& id, std::span<const PreparedSample> samples, size_t tokens,
                   uint8_t* out) const;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "fungi/backbone/backbone.h"
+#include "fungi/backbone/sides.h"
 #include "fungi/checkpoint/checkpoint.h"
 #include "fungi/feature/view_schedule.h"
 #include "fungi/objective/factory.h"
@@ -19,13 +20,21 @@ namespace {
 constexpr double kGiga = 1e9;
 // Measured: docs/scale.md.
 constexpr double kListSeconds = 3e-6;   // of a sample: its name, its label, its place in a plan
-constexpr double kListBytes = 220;      // that a rank keeps of it
+constexpr double kListBytes = 332;      // that a rank keeps of it
 constexpr double kRowBytes = 90;        // its line in a rows file
-constexpr double kShardSeconds = 2e-4;  // of rank 0, for a shard of another rank
-constexpr double kOperationsPerFile = 3;
+constexpr double kShardSeconds = 1.2e-3;  // of rank 0, for a shard of another rank
+constexpr double kOperationsPerFile = 3;  // made, synchronised, renamed
+constexpr double kNumberSeconds = 4e-9;   // of a core: a number read, its row of length 1
+constexpr double kScan = 8;  // neighbours: bounds from short numbers, beside products in f32
+constexpr double kPlaceSeconds = 1.5e-8;  // of a core: a row's place among the right ones of a query
 constexpr double kBackward = 1.04;  // the short way back, beside all forward passes
-constexpr double kLinearSteps = 150, kLinearGroups = 16;
+constexpr double kLinearSteps = 50, kLinearGroups = 16;
+constexpr double kLinearReads = 5;  // for the PCA, and twice for each of two problems
 constexpr double kMeansSteps = 25, kMeansRows = 256;
+constexpr double kMeansRoom = 1.27;  // rows, and what bounds are made of
+constexpr double kBlockRows = 2304, kTurnBlocks = 8, kTileNumbers = 192 * 192;  // of a PCA
+constexpr double kEigen = 9;        // operations of the eigenproblem by columns³, on one core
+constexpr double kProgramGb = 0.2;  // a program, its buffers, and its share of messages
 
 class Planner {
  public:
@@ -87,41 +96,44 @@ class Planner {
   }
 
   void evaluate() {
-    const double n = r_.samples, w = double(r_.columns), h = hosts();
+    const double n = r_.samples, w = double(r_.columns), h = hosts(), q = r_.queries;
     const double d = double(std::min(r_.reduced ? r_.reduced : r_.columns, r_.columns));
-    const double rate = double(m_.cores) * m_.row_gflops * kGiga;
+    const double core = m_.row_gflops * kGiga, rate = double(m_.cores) * core;
     const double rows_gb = n * w * double(r_.value_bytes) / kGiga;
-    const double reads_all = std::max(rows_gb * h / m_.disk_gb, rows_gb / m_.link_gb);
-    const double reads_own = std::max(rows_gb / m_.disk_gb, rows_gb / h / m_.link_gb);
-    const double project = 2 * n * w * d / rate, own_gb = n * d * 4 / h / kGiga;
-    if (d < w)
+    const double reads = std::max(rows_gb / m_.disk_gb, rows_gb / h / m_.link_gb);  // own rows once
+    const double load = n * w * kNumberSeconds / double(m_.cores);
+    const double project = load + (d < w ? 2 * n * w * d / rate : 0), own_gb = n * d * 4 / h / kGiga;
+    if (d < w) {
+      const double turns = n / (kBlockRows * kTurnBlocks), tiles = std::max(1.0, w * w / kTileNumbers / 2);
       step("pca",
-           {{n * w * w / rate + 9 * w * w * w / (m_.row_gflops * kGiga), "cores"},
-            {reads_all, "the file system: every host reads all rows"}},
-           w * w * 8 * 2.5 / kGiga + 0.1);
-    const double queries_gb = r_.queries * d * 4 / kGiga;
-    const double answers_gb = r_.queries * double(r_.neighbours) * 16 / kGiga;
+           {{load + n * w * w / rate + kEigen * w * w * w / core, "cores"},
+            {reads, "reading of rows"},
+            {turns * w * w * 4 / kGiga / m_.link_gb / std::min(h, tiles), "sums that go round"}},
+           (w * w * 20 + kBlockRows * kTurnBlocks * w * 4) / kGiga + kProgramGb);
+    }
+    const double answers_gb = q * double(r_.neighbours) * 16 / kGiga;
     step("knn",
-         {{2 * n * r_.queries * d / rate + project, "cores"},
-          {reads_own, "reading of rows"},
-          {answers_gb * h / m_.link_gb, "rank 0, which merges the neighbours"}},
-         own_gb + queries_gb + answers_gb * 2);
+         {{2 * n * q * d / rate / kScan + project, "cores"},
+          {reads, "reading of rows"},
+          {2 * answers_gb / m_.link_gb, "neighbours that are merged"}},
+         own_gb + answers_gb + kProgramGb);
     const double trained = std::min(n, kMeansRows * double(r_.classes));
     step("kmeans",
          {{2 * (n + trained * kMeansSteps) * double(r_.classes) * d / rate + project, "cores"},
-          {reads_own, "reading of rows"}},
-         own_gb + n * 4 / kGiga);
-    const double linear_rate = cores(kLinearGroups) * m_.row_gflops * kGiga;
+          {reads, "reading of rows"}},
+         own_gb * kMeansRoom + n * 4 / kGiga + kProgramGb);
     const double fits = 6;  // five penalties, and the chosen one on all rows
     step("linear",
-         {{4 * n * d * double(r_.classes) * kLinearSteps * fits / linear_rate,
+         {{4 * n * d * double(r_.classes) * kLinearSteps * fits / (cores(kLinearGroups) * core),
            "cores, of which 16 can share a sum"},
-          {reads_all, "the file system: every host reads all rows"}},
-         n * (w + d) * 4 / kGiga);
+          {reads * kLinearReads, "reading of rows"}},
+         2 * n * d * 4 / std::min(h, kLinearGroups) / kGiga + kProgramGb);
+    const double relevant_gb = q * n / double(r_.classes) * 8 / kGiga;
     step("retrieve",
-         {{2 * n * r_.queries * d / rate + project * h, "cores"},
-          {reads_all, "the file system: every host reads all rows"}},
-         n * d * 4 / kGiga + queries_gb);
+         {{2 * n * q * d / rate + n * q * kPlaceSeconds / double(m_.cores) + project, "cores"},
+          {reads, "reading of rows"},
+          {h > 1 ? 2 * relevant_gb / m_.link_gb : 0, "keys of relevant rows that travel"}},
+         own_gb + kProgramGb);
   }
 
   const PlannedRun r_;
@@ -151,7 +163,11 @@ PlannedRun planned_run(PlannedRun run, const std::string& model,
   }
   if (run.queries <= 0) run.queries = std::max(1.0, run.samples / 100);
   run.views = schedule.views_per_sample();
-  run.flops = forward_flops(a);
+  double flops = 0;
+  for (const ScheduledRequest& r : schedule.requests())
+    for (size_t view = 0; view < r.views; ++view)
+      flops += forward_flops(at_side(a, view_side(r.request.plan, view)));
+  run.flops = flops / double(run.views);
   run.blocks = 1 + objectives.size();
   run.columns = a.embedding_width +
                 objectives.size() * (projection_rows ? projection_rows : a.embedding_width);

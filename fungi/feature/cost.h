@@ -14,7 +14,7 @@ namespace fungi {
 struct Machines {
   size_t cores = 1, cores_per_host = 64;
   double network_gflops = 60;  // of one core, in the layers of a network
-  double row_gflops = 25;      // of one core, in products of rows
+  double row_gflops = 50;      // of one core, in products of rows
   double disk_gb = 2;          // GB/s that the shared file system gives to all hosts together
   double link_gb = 1.25;       // GB/s of one host
   double operations = 5000;    // files that are made per second, by all hosts together

@@ -246,6 +246,19 @@ std::vector<StoreOrigin> require_same_job(const StoreSpec& spec,
   return origins;
 }
 
+namespace {
+
+// Collective: rank 0's extractor speaks for all.
+void take_counted(Extractor& extractor, Comm& comm) {
+  ByteWriter own;
+  own.numbers(extractor.counted());
+  const std::vector<std::string> all = comm.gather(own.take());
+  for (size_t r = 1; r < all.size(); ++r)
+    extractor.add_counted(ByteReader(all[r]).numbers<uint64_t>());
+}
+
+}  // namespace
+
 void begin_work(bool any, Comm& comm) { comm.broadcast(any ? "work" : ""); }
 bool wait_for_work(Comm& comm) { return !comm.broadcast("").empty(); }
 
@@ -260,6 +273,7 @@ StoreTotals run_plan_on_ranks(Extractor& extractor, const Dataset& dataset,
   first.work();
   const StoreTotals totals = writer.finish();
   first.rethrow();
+  take_counted(extractor, comm);
   return totals;
 }
 
@@ -275,7 +289,7 @@ void work_for_first_rank(Extractor& extractor, const Dataset& dataset, const Sto
   for (;;) {
     comm.send(0, kDone, to_bytes(done));
     const std::string bytes = comm.receive(0, kGive);
-    if (bytes.empty()) return;
+    if (bytes.empty()) return take_counted(extractor, comm);
     const Given given = read_given(bytes);
     done.work = given.work;
     done.rows = extractor.extract(dataset, given.samples, {}, &halting.halt);

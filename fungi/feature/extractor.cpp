@@ -91,13 +91,17 @@ void Extractor::add(std::unique_ptr<Objective> objective) {
 
 size_t Extractor::views_per_sample() const { return state_->schedule.views_per_sample(); }
 
+double Extractor::forward_flops() const {
+  return state_->schedule.forward_flops(state_->backbone.architecture());
+}
+
 // The gradients of a text whose embedding is the mean of its tokens add little that is not there,
 // and at full length they cost accuracy (docs/results-text.md). Presets do as their references.
 double Extractor::usual_weight(const State& s) {
   constexpr double kBesideAMean = 0.2;
   const bool mean_of_words = s.modality->kind() == SampleKind::text &&
                              s.backbone.architecture().pooling == Pooling::mean_all;
-  return mean_of_words && s.options.preset == Preset::native ? kBesideAMean : 1;
+  return mean_of_words && !follows_reference(s.options.preset) ? kBesideAMean : 1;
 }
 
 std::vector<StoreBlock> Extractor::blocks() const {

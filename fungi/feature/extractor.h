@@ -84,9 +84,14 @@ class Extractor {
   std::vector<StoreBlock> blocks()
       const;                        // embedding first, then one per objective, then kept factors
   size_t views_per_sample() const;  // forward passes, shared ones counted once
+  double forward_flops() const;     // of all of these, as Architecture::forward_flops()
   // What the user should know about the backbone (its notes come first), the objectives, and the
   // samples extracted so far.
   std::vector<std::string> notes() const;
+  // What notes() says of samples in numbers, and those of an extractor of the same settings in
+  // another process, which are added.
+  std::vector<uint64_t> counted() const;
+  void add_counted(std::span<const uint64_t> others);
 
   bool ready() const;  // false: fit() or restore() must come first
   // Calls progress(done, total) after each sample, from any thread of the pool, one at a time. Once

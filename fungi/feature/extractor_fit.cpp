@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What objectives need before the first sample: their state (heads, negatives, clusters), found
-// from the training data, or put back.
+// from the training data, or put back. Also what was counted, which processes add up.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -216,6 +216,20 @@ bool Extractor::settle(StoreWriter& writer, const Dataset& support,
   for (const NamedMatrix& m : state())
     if (!writer.has_state(m.name)) writer.put_state(m.name, m.values);
   return true;
+}
+
+std::vector<uint64_t> Extractor::counted() const {
+  const std::lock_guard lock(state_->telling);
+  std::vector<uint64_t> all{state_->cut, state_->resampled};
+  all.insert(all.end(), state_->zeros.begin(), state_->zeros.end());
+  return all;
+}
+
+void Extractor::add_counted(std::span<const uint64_t> others) {
+  const std::lock_guard lock(state_->telling);
+  FUNGI_ASSERT(others.size() == 2 + state_->zeros.size());
+  state_->cut += others[0], state_->resampled += others[1];
+  for (size_t o = 0; o < state_->zeros.size(); ++o) state_->zeros[o] += others[2 + o];
 }
 
 }  // namespace fungi

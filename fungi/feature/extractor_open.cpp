@@ -21,6 +21,7 @@ BackboneOptions backbone_for(const ExtractorOptions& options, BackboneOptions ba
   backbone.mha_input_as_activation |= options.preset == Preset::paper;
   backbone.clip_with_gelu |= options.preset == Preset::paper;
   backbone.text_by_first_token |= options.preset == Preset::paper;
+  if (options.preset == Preset::fast && !backbone.precision) backbone.precision = Precision::int8;
   return backbone;
 }
 

@@ -24,7 +24,12 @@ void each_joined_part(const Store& store, const std::vector<StoreBlock>& blocks,
                       const std::function<void(size_t first, Matrix<float> part)>& visit,
                       std::span<const size_t> rows = {});
 
-// Fitted on the given rows of the store (none given: all), when Pca::applies says so.
+// Some of the given rows (none given: all): number first, first + 1, ... of them.
+Matrix<float> joined_rows(const Store& store, const std::vector<StoreBlock>& blocks,
+                          std::span<const size_t> rows, size_t first, size_t count);
+
+// Fitted on the given rows of the store (none given: all), when Pca::applies says so. With
+// ranks collective: each reads a share of the rows.
 std::optional<Pca> fit_pca(const Store& store, const std::vector<StoreBlock>& blocks, size_t dim,
                            Pool& pool, std::span<const size_t> rows = {}, Comm* ranks = nullptr);
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "fungi/backbone/sides.h"
 #include "fungi/base/error.h"
 
 namespace fungi {
@@ -52,7 +53,10 @@ Preprocess evaluation_transform(const Architecture& a, Preset preset) {
 }
 
 size_t ImageModality::views(const ViewPlan& plan) const {
-  return image_view_count(plan, evaluation_.input_size);
+  const size_t count = image_view_count(plan, evaluation_.input_size);
+  const bool crops = std::holds_alternative<ImageCrops>(plan);
+  check_side(model_, view_side(plan, count - 1), crops ? "local_size" : "patch_size");
+  return count;
 }
 
 std::unique_ptr<ViewMaker> ImageModality::maker(const ViewPlan& plan) const {

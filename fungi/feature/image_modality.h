@@ -8,7 +8,8 @@ namespace fungi {
 
 class ImageModality final : public Modality {
  public:
-  explicit ImageModality(const Preprocess& evaluation) : evaluation_(evaluation) {}
+  ImageModality(const Architecture& model, const Preprocess& evaluation)
+      : model_(model), evaluation_(evaluation) {}
   SampleKind kind() const override { return SampleKind::image; }
   size_t views(const ViewPlan& plan) const override;
   std::unique_ptr<ViewMaker> maker(const ViewPlan& plan) const override;
@@ -20,6 +21,7 @@ class ImageModality final : public Modality {
   Preprocess preprocess(const ViewPlan& plan) const;
 
  private:
+  Architecture model_;
   Preprocess evaluation_;
 };
 

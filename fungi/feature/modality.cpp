@@ -29,7 +29,7 @@ std::shared_ptr<const Modality> modality_for(const Architecture& a, Preset prese
                                              const SoundOptions& sound) {
   switch (sample_kind(a)) {
     case SampleKind::image:
-      return std::make_shared<ImageModality>(evaluation_transform(a, preset));
+      return std::make_shared<ImageModality>(a, evaluation_transform(a, preset));
     case SampleKind::text:
       return std::make_shared<TextModality>(text_reading(a, text, model));
     case SampleKind::sound:

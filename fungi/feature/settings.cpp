@@ -237,7 +237,7 @@ Settings read_fields(const StoreSpec& spec, const std::string& place) {
   Settings settings;
   auto& [preset, precision, seed, objectives, gradient, layers, stated, input] = settings;
   const PipelineNames names = names_in(spec.pipeline);
-  fields.read_word("preset", preset, {Preset::native, Preset::paper, Preset::lib},
+  fields.read_word("preset", preset, kAllPresets,
                    [](Preset v) { return to_string(v); });
   precision = parse_precision(spec.precision, place);
   if (precision == Precision::int8) {

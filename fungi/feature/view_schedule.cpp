@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fungi/backbone/sides.h"
 #include "fungi/base/error.h"
 
 namespace fungi {
@@ -40,6 +41,16 @@ size_t ViewSchedule::views_per_sample() const {
   size_t n = 0;
   for (const ScheduledRequest& r : requests_) n += r.views;
   return n;
+}
+
+double ViewSchedule::forward_flops(const Architecture& model) const {
+  double flops = 0;
+  for (const ScheduledRequest& r : requests_)
+    for (size_t view = 0; view < r.views; ++view) {
+      const Architecture seen = at_side(model, view_side(r.request.plan, view));
+      flops += seen.forward_flops(seen.tokens());
+    }
+  return flops;
 }
 
 size_t ViewSchedule::first_row(size_t request, size_t samples) const {

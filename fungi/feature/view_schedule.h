@@ -30,6 +30,8 @@ class ViewSchedule {
   const std::vector<ScheduledRequest>& requests() const { return requests_; }
   const ScheduledRequest& operator[](size_t i) const { return requests_[i]; }
   size_t views_per_sample() const;
+  // Of the forward passes of a sample, multiply and add counted as two.
+  double forward_flops(const Architecture& model) const;
   size_t first_row(size_t request, size_t samples) const;  // in a chunk of that many samples
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FUNGI_CLONES before a function compiles its plain loops twice, for the x86-64 baseline and for
-// AVX2; the loader picks. AVX2 alone brings no fused multiply-add, so both copies give the same
-// bits, in float code too. Internal to this room.
+// FUNGI_CLONES before a function compiles its plain loops several times, for the x86-64 baseline,
+// for AVX2 and, by GCC, for AVX-512; the loader picks. The library is compiled without contraction,
+// so all copies give the same bits, in float code too. Internal to this room.
 #pragma once
 
 #include <cstddef>  // tells whether this is glibc, whose loader can choose
@@ -15,7 +15,11 @@
 #endif
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(FUNGI_NO_CLONES)
+#if defined(__clang__)
 #define FUNGI_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define FUNGI_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#endif
 #else
 #define FUNGI_CLONES
 #endif

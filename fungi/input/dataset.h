@@ -53,8 +53,9 @@ DatasetKind parse_dataset_kind(std::string_view name);  // throws Error naming t
 struct DatasetOptions {
   DatasetKind kind = DatasetKind::automatic;
   SampleKind samples = SampleKind::image;  // what the model looks at (Modality::kind())
-  // E.g. "train". A folder of images: the sub-folder of that name; a folder of CIFAR or IDX
-  // files: those of that split; anything else has none: an Error. Empty: everything.
+  // E.g. "train". A published set (published.h): the official one, which must be named, or "all". A
+  // folder of images: the sub-folder of that name; a folder of CIFAR or IDX files: those of that
+  // split; anything else has none: an Error. Empty: everything.
   std::string split = {};
   // Number of a class = its place in this list, e.g. the list of the training split; by name, or,
   // where the source only has numbers, by number. Another one is an Error. Empty: the sorted names

@@ -5,10 +5,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace fungi::dataset {
+
+// Error unless they are those of a MATLAB file that libmatio may be trusted with: version 5, its
+// elements inside of one another but not deeply, and not much larger than they are packed.
+void check_mat(std::span<const uint8_t> bytes, const std::string& place);
 
 class MatFile {
  public:

@@ -9,6 +9,7 @@
 
 #include "fungi/base/error.h"
 #include "fungi/input/dataset_parts.h"
+#include "fungi/input/image.h"
 #include "fungi/input/mat_file.h"
 
 #ifdef FUNGI_HAVE_MATIO
@@ -175,6 +176,7 @@ MatFile::MatFile(const std::filesystem::path& file) : state_(std::make_unique<St
   if (*size > kLargest)
     fail(fmt::format("expected a list of at most {} bytes, found {}", kLargest, *size),
          state_->place, kAgain);
+  check_mat(read_file_bytes(file), state_->place);
   state_->file = Mat_Open(file.c_str(), MAT_ACC_RDONLY);
   if (!state_->file) fail("expected a MATLAB file, found something else", state_->place, kAgain);
 }

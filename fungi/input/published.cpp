@@ -23,7 +23,8 @@ namespace {
 const std::vector<PublishedReader>& readers() {
   static const std::vector<PublishedReader> all = [] {
     std::vector<PublishedReader> list;
-    for (auto& part : {list_readers(), folder_readers(), mat_readers(), text_readers()})
+    for (auto& part : {list_readers(), folder_readers(), mat_readers(), retrieval_readers(),
+                       text_readers()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
   }();
@@ -48,6 +49,11 @@ std::string official_names(const PublishedSet& set) {
 
 }  // namespace
 
+bool PublishedSplit::agrees(size_t label, size_t found) const {
+  if (!counts.empty()) return label < counts.size() && found == counts[label];
+  return most == 0 || (found >= least && found <= most);
+}
+
 const PublishedSplit* PublishedSet::split(const std::string& name) const {
   const auto called = [&](const char* one) -> const PublishedSplit* {
     for (const PublishedSplit& split : splits)
@@ -55,6 +61,7 @@ const PublishedSplit* PublishedSet::split(const std::string& name) const {
     return nullptr;
   };
   if (const PublishedSplit* exact = called(name.c_str())) return exact;
+  if (name == "queries") return called("query");
   if (name == "validation" || name == "valid" || name == "dev") return called("val");
   if (name == "trainval" && !called("val")) return called("train");  // Oxford's pets
   if (name == "test") return called("val");  // ImageNet's test labels are not public
@@ -63,24 +70,31 @@ const PublishedSplit* PublishedSet::split(const std::string& name) const {
 }
 
 PublishedList PublishedFolder::list(const std::string& split) const {
+  if (split == "all") return list_all();
   const PublishedReader& reader = reader_of(*set);
-  if (!split.empty()) {
-    const PublishedSplit* official = set->split(split);
-    if (!official)
-      fail(fmt::format("{} has no split '{}'", set->title, split), root.string(),
-           "`split` takes " + official_names(*set));
-    const bool partition = without_partition(split) != split && set->key == "dtd";
-    PublishedList found = reader.list(root, partition ? split : official->name);
-    if (split == "test" && official->name == "val")
-      found.notes.push_back(fmt::format(
-          "the labels of {}'s test split are not public: its validation split stands for it",
-          set->title));
-    if (found.samples.size() != official->samples)
-      found.notes.push_back(fmt::format("{}, {}: {} samples here, {} in the published set",
-                                        set->title, official->name, found.samples.size(),
-                                        official->samples));
-    return found;
-  }
+  const PublishedSplit* official = split.empty() ? nullptr : set->split(split);
+  if (!official)
+    fail(split.empty() ? fmt::format("{} has several splits, and none was asked for", set->title)
+                       : fmt::format("{} has no split '{}'", set->title, split),
+         root.string(),
+         fmt::format("`split` takes {}, or all, which are then one data set",
+                     official_names(*set)));
+  const bool partition = without_partition(split) != split && set->key == "dtd";
+  PublishedList found = reader.list(root, partition ? split : official->name);
+  if (split == "test" && official->name == "val")
+    found.notes.push_back(fmt::format(
+        "the labels of {}'s test split are not public: its validation split stands for it",
+        set->title));
+  if (found.samples.size() != official->samples)
+    found.notes.push_back(fmt::format("{}, {}: {} samples here, {} in the published set",
+                                      set->title, official->name, found.samples.size(),
+                                      official->samples));
+  return found;
+}
+
+// Ids tell where a sample lies, or of texts in which split.
+PublishedList PublishedFolder::list_all() const {
+  const PublishedReader& reader = reader_of(*set);
   PublishedList all;
   for (const PublishedSplit& official : set->splits) {
     if (official.joined) continue;
@@ -93,8 +107,6 @@ PublishedList PublishedFolder::list(const std::string& split) const {
     if (all.class_names.empty()) all.class_names = std::move(part.class_names);
     all.notes.insert(all.notes.end(), part.notes.begin(), part.notes.end());
   }
-  all.notes.push_back(
-      fmt::format("{}, all splits together: `split` takes {}", set->title, official_names(*set)));
   return all;
 }
 
@@ -150,7 +162,10 @@ class Published final : public Dataset {
     if (!options.class_names.empty())
       class_names_ = number_labels(texts, options.class_names, folder.root.string(), labels_);
     notes_ = std::move(list.notes);
-    finish(samples_ == SampleKind::text ? DatasetKind::list : DatasetKind::classes, folder.root);
+    finish(samples_ == SampleKind::text    ? DatasetKind::list
+           : folder.set->classes == 0 ? DatasetKind::flat
+                                      : DatasetKind::classes,
+           folder.root);
   }
 
   std::vector<uint8_t> read(size_t i) const override {
@@ -174,6 +189,7 @@ class Published final : public Dataset {
 
 std::unique_ptr<Dataset> open_published(const fs::path& path, const DatasetOptions& options) {
   const auto found = find_published(path, options.samples);
+  if (found && found->set->split_by_others && options.split.empty()) return nullptr;
   return found ? std::make_unique<Published>(*found, options) : nullptr;
 }
 

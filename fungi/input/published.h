@@ -15,8 +15,11 @@ namespace fungi {
 struct PublishedSplit {
   std::string name;
   size_t samples = 0;          // officially
-  size_t least = 0, most = 0;  // samples of a class, officially; 0: only the total is known
+  size_t least = 0, most = 0;  // samples of a class, officially; 0: not known
   bool joined = false;         // made of others, as trainval: no part of everything
+  std::vector<size_t> counts = {};  // of each class by number, where they are known
+  // Whether so many samples of that class are as published, as far as it is known.
+  bool agrees(size_t label, size_t samples) const;
 };
 
 struct PublishedSet {
@@ -24,6 +27,7 @@ struct PublishedSet {
   SampleKind samples = SampleKind::image;
   size_t classes = 0;
   std::vector<PublishedSplit> splits;
+  bool split_by_others = false;  // its authors left it whole: without a split it is a plain folder
   // The official split that a user means by a word ("validation", "dev" and "valid" are "val");
   // null where there is none.
   const PublishedSplit* split(const std::string& name) const;
@@ -48,9 +52,12 @@ struct PublishedFolder {
   std::filesystem::path root;  // the folder that was asked for, or the one in it that is meant
 
   // Error where a list is missing or damaged, names a file outside of the folder, or a class that
-  // there is not. `split`: see DatasetOptions; of DTD also train2, the second partition; empty:
-  // all.
+  // there is not. `split`: see DatasetOptions; of DTD also train2, the second partition. An Error
+  // names the splits where there is none of that name, or none was asked for.
   PublishedList list(const std::string& split) const;
+
+ private:
+  PublishedList list_all() const;
 };
 
 // Nothing where no known layout of such samples lies at the path.

@@ -19,10 +19,11 @@ struct PublishedReader {
 };
 
 // The readers of published_lists.cpp, published_folders.cpp, published_mat.cpp,
-// published_texts.cpp.
+// published_retrieval.cpp, published_texts.cpp.
 std::vector<PublishedReader> list_readers();
 std::vector<PublishedReader> folder_readers();
 std::vector<PublishedReader> mat_readers();
+std::vector<PublishedReader> retrieval_readers();
 std::vector<PublishedReader> text_readers();
 
 // A line of a list with its place, "FILE, line 3".

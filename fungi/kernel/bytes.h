@@ -16,7 +16,7 @@ constexpr size_t kByteLevels = 253;  // of 255: a rounded zero may move the ends
 constexpr float kLeastRange = 1e-30f;
 
 struct ByteRow {
-  float scale, zero, inverse;  // not a number, 0 and 0 where the row is not finite
+  float scale, offset, inverse;  // offset: -zero. Not a number, 0 and 0 where it is not finite
 };
 
 inline ByteRow byte_row(float low, float high) {
@@ -24,88 +24,115 @@ inline ByteRow byte_row(float low, float high) {
   if (!(range <= __FLT_MAX__)) return {__builtin_nanf(""), 0, 0};
   if (range < kLeastRange) return {0, 0, 0};
   const float inverse = float(kByteLevels) / range;
-  return {range / float(kByteLevels), 1.0f + __builtin_rintf(-low * inverse), inverse};
+  return {range / float(kByteLevels), -1.0f - __builtin_rintf(-low * inverse), inverse};
 }
 
-// Of columns [0, k) of x, behind which zeros stand up to whole lines.
+// Behind columns [0, k) of x zeros stand up to whole lines.
 constexpr size_t kLineElements = 64 / sizeof(bfloat16);
 using SignedHalves [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = int16_t;
 
-// The bits of a bf16 as a number that grows with it; NaN lies beyond the infinities. Its own
-// inverse.
-template <class T>
-FUNGI_INLINE T ordered_bits(T bits) {
-  return bits ^ (bits >> 15 & 0x7fff);
+// A register of x, whose even and odd numbers are the halves of its words.
+FUNGI_INLINE Words load_pairs(const bfloat16* x) {
+  Words pairs;
+  __builtin_memcpy(&pairs, x, sizeof pairs);
+  return pairs;
+}
+FUNGI_INLINE Floats even_of(Words pairs) { return Floats(pairs << 16); }
+FUNGI_INLINE Floats odd_of(Words pairs) { return Floats(pairs & 0xffff0000u); }
+
+inline uint16_t largest_half(Elements v) {
+  using Eight [[gnu::vector_size(16)]] = uint16_t;
+  constexpr size_t kParts = sizeof v / sizeof(Eight);
+  Eight part[kParts];
+  __builtin_memcpy(part, &v, sizeof v);
+  for (size_t half = kParts / 2; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i)
+      part[i] = part[i] > part[i + half] ? part[i] : part[i + half];
+#if defined(__SSE4_1__)
+  return uint16_t(~_mm_cvtsi128_si32(_mm_minpos_epu16(__m128i(~part[0]))));
+#else
+  uint16_t most = 0;
+  for (size_t l = 0; l < 8; ++l) most = part[0][l] > most ? part[0][l] : most;
+  return most;
+#endif
 }
 
+// As numbers with a sign the bits of a bf16 grow with it from 0 on; as numbers without, they grow
+// with its size from -0 on. NaN lies beyond the infinities.
 inline ByteRow plain_byte_row(const bfloat16* x, size_t k) {
-  SignedHalves low{}, high{};
+  SignedHalves high{};
+  Elements low = Elements{} + 0x8000;
   for (size_t j = 0; j < padded(k, kLineElements); j += 2 * kLanes) {
-    SignedHalves v;
-    __builtin_memcpy(&v, x + j, sizeof v);
-    v = ordered_bits(v);
-    low = v < low ? v : low;
-    high = v > high ? v : high;
+    const Words pairs = load_pairs(x + j);
+    const SignedHalves s = SignedHalves(pairs);
+    const Elements u = Elements(pairs);
+    high = s > high ? s : high;
+    low = u > low ? u : low;
   }
-  int16_t least = 0, most = 0;
-  for (size_t l = 0; l < 2 * kLanes; ++l) {
-    least = low[l] < least ? low[l] : least;
-    most = high[l] > most ? high[l] : most;
-  }
-  const auto number = [](int16_t ordered) {
-    return __builtin_bit_cast(float, uint32_t(uint16_t(ordered_bits(ordered))) << 16);
+  const auto number = [](uint16_t bits) {
+    return __builtin_bit_cast(float, uint32_t(bits) << 16);
   };
-  return byte_row(number(least), number(most));
+  return byte_row(number(largest_half(low)), number(largest_half(Elements(high))));
 }
 
 inline ByteRow smoothed_byte_row(const bfloat16* x, size_t k, const float* factors) {
-  Floats low{}, high{}, finite{};
-  for (size_t j = 0; j < padded(k, kLineElements); j += kLanes) {
-    const Floats v = load_elements(x + j) * load(factors + j);
-    low = min(v, low);
-    high = max(v, high);
-    finite = fma(v, Floats{}, finite);  // NaN where one is not
+  Floats low{}, high{};
+  Elements size{};
+  for (size_t j = 0; j < padded(k, kLineElements); j += 2 * kLanes) {
+    const Words pairs = load_pairs(x + j);
+    const Floats even = even_of(pairs) * load(factors + j);
+    const Floats odd = odd_of(pairs) * load(factors + j + kLanes);
+    low = min(odd, min(even, low));
+    high = max(odd, max(even, high));
+    const Elements sizes = Elements(pairs) & 0x7fff;
+    size = sizes > size ? sizes : size;
   }
-  const float zero = sum(finite);
-  return byte_row(zero - largest(-low), largest(high));
+  constexpr uint16_t kInfinity = 0x7f80;
+  if (largest_half(size) >= kInfinity) return byte_row(0, __builtin_inff());
+  return byte_row(-largest(-low), largest(high));
 }
 
-// The lowest byte of every word, as bytes or as 16 bits; GCC 12 makes dozens of instructions of the
-// conversion by vector extensions.
-FUNGI_INLINE void store_bytes(Quad* to, size_t j, Words q) {
-  uint8_t* place = reinterpret_cast<uint8_t*>(to) + j;
-#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
-  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, __m512i(q));
-  __builtin_memcpy(place, &bytes, sizeof bytes);
-#else
-  for (size_t l = 0; l < kLanes; ++l) place[l] = uint8_t(q[l]);
-#endif
+// The numbers of a row are rounded in registers, where they are the lowest bytes of words; Step of
+// these words become one, of two bytes of 16 bits or of four of 8. So in fours columns change
+// places, in x and in W, within kTogether of them: a word takes two neighbours out of each half.
+template <size_t Step>
+constexpr size_t kTogether = Step * kLanes;
+template <size_t Step>
+constexpr size_t place_of(size_t column) {
+  if (Step == 2) return column;
+  const size_t in = column % kTogether<4>, half = in / (2 * kLanes), pair = in % (2 * kLanes) / 2;
+  return column - in + pair * 4 + half * 2 + in % 2;
 }
-FUNGI_INLINE void store_bytes(Shorts* to, size_t j, Words q) {
-  uint16_t* place = reinterpret_cast<uint16_t*>(to) + j;
-  q &= 255;
-#if defined(__AVX512F__) && FUNGI_VECTOR_BYTES == 64
-  const __m256i halves = _mm512_maskz_cvtepi32_epi16(0xffff, __m512i(q));
-  __builtin_memcpy(place, &halves, sizeof halves);
-#elif FUNGI_VECTOR_BYTES == 16
-  const __m128i halves = _mm_packs_epi32(__m128i(q), __m128i{});
-  __builtin_memcpy(place, &halves, sizeof halves / 2);
-#else
-  const Halves halves = __builtin_convertvector(q, Halves);
-  __builtin_memcpy(place, &halves, sizeof halves);
-#endif
+// Where the factor of a column of x stands: those of a register's even numbers, then of its odd.
+constexpr size_t factor_place(size_t column) {
+  const size_t in = column % (2 * kLanes);
+  return column - in + in % 2 * kLanes + in / 2;
 }
 
-// put(column, bytes) for each register of columns [0, count) of a row; factors may be null.
-template <class Put>
-FUNGI_INLINE void each_byte_register(const bfloat16* x, size_t count, const float* factors,
+// put(column, words) for columns [0, k) of a row, kTogether at a time; factors may be null.
+template <size_t Step, class Put>
+FUNGI_INLINE void each_byte_register(const bfloat16* x, size_t k, const float* factors,
                                      const ByteRow& row, Put put) {
   constexpr float kWhole = 12582912.0f;  // 1.5 · 2²³: in a sum with it the last bit counts ones
-  const Floats inverse = all(row.inverse), shift = all(kWhole + row.zero);
-  for (size_t j = 0; j < count; j += kLanes) {
-    Floats v = load_elements(x + j);
-    if (factors) v *= load(factors + j);
-    put(j, Words(fma(v, inverse, shift)));
+  constexpr uint32_t kBits = 0x4b400000u;  // of it
+  const Floats inverse = all(row.inverse), shift = all(kWhole - row.offset);
+  const auto whole = [&](size_t j, Words& even, Words& odd) FUNGI_FORCE {
+    const Words pairs = load_pairs(x + j);
+    Floats e = even_of(pairs), o = odd_of(pairs);
+    if (factors) e *= load(factors + j), o *= load(factors + j + kLanes);
+    even = Words(fma(e, inverse, shift)), odd = Words(fma(o, inverse, shift));
+  };
+  for (size_t j = 0; j < k; j += kTogether<Step>) {
+    Words even, odd;
+    whole(j, even, odd);
+    if constexpr (Step == 2) {
+      put(j, even ^ odd << 16 ^ kBits);
+    } else {
+      Words third = Words{} + kBits, fourth = third;  // zeros, where the row has ended
+      if (j + 2 * kLanes < padded(k, kLineElements)) whole(j + 2 * kLanes, third, fourth);
+      constexpr uint32_t kAll = kBits ^ kBits << 8 ^ kBits << 16 ^ kBits << 24;
+      put(j, even ^ odd << 8 ^ third << 16 ^ (fourth << 24 ^ kAll));
+    }
   }
 }
 
@@ -152,15 +179,16 @@ struct ByteWeights {
   }
 };
 
-// put(column, k, q) of every q that is not 0.
-template <class Put>
+// put(column, place, q) of every q that is not 0.
+template <size_t Step, class Put>
 void pack_bytes(const ByteWeights& w, size_t n, size_t k, void* packed, Put put) {
   const PackedBytes layout(n, k);
   __builtin_memset(packed, 0, layout.bytes());
   *static_cast<uint32_t*>(packed) = w.smoothing != nullptr;
   float* scales = static_cast<float*>(packed) + 16;
   float *sums = scales + layout.columns, *factors = sums + layout.columns;
-  for (size_t j = 0; j < k; ++j) factors[j] = w.smoothing ? 1.0f / w.smoothing[j] : 1.0f;
+  for (size_t j = 0; j < k; ++j)
+    factors[factor_place(j)] = w.smoothing ? 1.0f / w.smoothing[j] : 1.0f;
   for (size_t i = 0; i < n; ++i) {
     scales[i] = w.scale(i, k);
     const float inverse = scales[i] > kLeastRange ? 1.0f / scales[i] : 0.0f;
@@ -169,7 +197,7 @@ void pack_bytes(const ByteWeights& w, size_t n, size_t k, void* packed, Put put)
       for (size_t j = 0; j < k; ++j) {
         const int q = int(__builtin_rintf(w.at(i, j) * inverse));
         const int kept = q > 127 ? 127 : q < -127 ? -127 : q;
-        put(i, j, kept);
+        put(i, place_of<Step>(j), kept);
         sum += kept;
       }
     sums[i] = float(sum);
@@ -190,10 +218,14 @@ struct ByteSums {
     size_t stride;
     const ByteRow* row;
     Floats scale, sum;
-    FUNGI_INLINE Floats operator()(size_t i) const {
+    FUNGI_INLINE Floats whole(size_t i) const {
       using Ints [[gnu::vector_size(FUNGI_VECTOR_BYTES)]] = int32_t;
-      const Floats whole = __builtin_convertvector(Ints(load(at + i * stride)), Floats);
-      return fma(all(-row[i].zero), sum, whole) * (scale * row[i].scale);
+      const Floats sums = __builtin_convertvector(Ints(load(at + i * stride)), Floats);
+      return fma(all(row[i].offset), sum, sums);
+    }
+    FUNGI_INLINE Floats operator()(size_t i) const { return whole(i) * (scale * row[i].scale); }
+    FUNGI_INLINE Floats plus(size_t i, Floats bias) const {
+      return fma(whole(i), scale * row[i].scale, bias);
     }
   };
   FUNGI_INLINE Column column(size_t j) const {

@@ -19,6 +19,7 @@ struct Sums {
     const float* at;
     size_t stride;
     FUNGI_INLINE Floats operator()(size_t i) const { return load(at + i * stride); }
+    FUNGI_INLINE Floats plus(size_t i, Floats bias) const { return (*this)(i) + bias; }
   };
   FUNGI_INLINE Column column(size_t j) const { return {at + j, stride}; }
 };
@@ -56,8 +57,8 @@ struct Outlet {
   template <Activation A, class From>
   FUNGI_INLINE void take(size_t i, size_t cols, const From& sums) const {
     for_each_vector(cols, [&](size_t j, size_t count) FUNGI_FORCE {
-      Floats y = sums.column(j)(i);
-      if (bias) y += load(bias + j, count);
+      const auto column = sums.column(j);
+      Floats y = bias ? column.plus(i, load(bias + j, count)) : column(i);
       if (pre) store(pre + i * pre_stride + j, count, y);
       y = finished<A>(y);
       if (scale) y *= load(scale + j, count);
@@ -81,8 +82,7 @@ struct Outlet {
       const size_t stride = element_stride;
       E* to = elements + first * stride;
       for (size_t i = first; i < last; ++i, to += stride) {
-        store_elements(to, kLanes, finished<A>(left(i) + low));
-        store_elements(to + kLanes, kLanes, finished<A>(right(i) + high));
+        store_two(to, finished<A>(left.plus(i, low)), finished<A>(right.plus(i, high)));
       }
     } else if (common && !elements && residual && out) {
       const Floats low = load(bias), high = load(bias + kLanes);
@@ -90,8 +90,8 @@ struct Outlet {
       const float* add = residual + first * other;
       float* to = out + first * stride;
       for (size_t i = first; i < last; ++i, to += stride, add += other) {
-        store(to, finished<A>(left(i) + low) + load(add));
-        store(to + kLanes, finished<A>(right(i) + high) + load(add + kLanes));
+        store(to, finished<A>(left.plus(i, low)) + load(add));
+        store(to + kLanes, finished<A>(right.plus(i, high)) + load(add + kLanes));
       }
     } else {
       for (size_t i = first; i < last; ++i) take<A>(i, kWidth, sums);

@@ -10,18 +10,18 @@
 namespace fungi::kernel {
 namespace {
 
-constexpr size_t kByteStep = 64;                               // of k in one product
-constexpr size_t kBytePanelStep = kTilePanel * kByteStep;      // bytes of a panel in one step
+constexpr size_t kByteTileStep = 64;                           // of k in one product
+constexpr size_t kBytePanelStep = kTilePanel * kByteTileStep;      // bytes of a panel in one step
 constexpr size_t kByteTileRowsBytes = FUNGI_L2_BYTES / 8 * 3;  // of x as bytes
 
-constexpr size_t byte_tile_steps(size_t k) { return padded(k, kByteStep) / kByteStep; }
+constexpr size_t byte_tile_steps(size_t k) { return padded(k, kByteTileStep) / kByteTileStep; }
 FUNGI_INLINE size_t byte_tile_block(size_t k) {
   const size_t fit = kByteTileRowsBytes / (larger(tail_stride(byte_tile_steps(k)), 1) * kBlockRows);
   return larger(fit, 1) * kBlockRows;
 }
 
 inline size_t tile_byte_packed_bytes(size_t n, size_t k) noexcept {
-  return PackedBytes(n, k).bytes() + padded(n, kTilePanel) * padded(k, kByteStep);
+  return PackedBytes(n, k).bytes() + padded(n, kTilePanel) * padded(k, kByteTileStep);
 }
 
 inline size_t tile_byte_scratch(size_t m, size_t, size_t k) noexcept {
@@ -33,11 +33,11 @@ inline size_t tile_byte_scratch(size_t m, size_t, size_t k) noexcept {
 inline void tile_pack_bytes(const ByteWeights& w, size_t n, size_t k, void* packed) {
   char* panels = static_cast<char*>(packed) + PackedBytes(n, k).bytes();
   const size_t steps = byte_tile_steps(k);
-  __builtin_memset(panels, 0, padded(n, kTilePanel) * padded(k, kByteStep));
-  pack_bytes(w, n, k, packed, [&](size_t i, size_t j, int q) FUNGI_FORCE {
-    char* tile = panels + (i / kTilePanel * steps + j / kByteStep) * kBytePanelStep +
+  __builtin_memset(panels, 0, padded(n, kTilePanel) * padded(k, kByteTileStep));
+  pack_bytes<4>(w, n, k, packed, [&](size_t i, size_t j, int q) FUNGI_FORCE {
+    char* tile = panels + (i / kTilePanel * steps + j / kByteTileStep) * kBytePanelStep +
                  i % kTilePanel / kTile * (kBytePanelStep / 2);
-    tile[j % kByteStep / 4 * 64 + i % kTile * 4 + j % 4] = char(q);
+    tile[j % kByteTileStep / 4 * 64 + i % kTile * 4 + j % 4] = char(q);
   });
 }
 inline void tile_byte_pack(const float* w, size_t w_stride, bool transposed, size_t n, size_t k,
@@ -47,15 +47,6 @@ inline void tile_byte_pack(const float* w, size_t w_stride, bool transposed, siz
 inline void tile_byte_pack_smoothed(const float* w, size_t w_stride, size_t n, size_t k,
                                     const float* smoothing, void* packed) noexcept {
   tile_pack_bytes({w, w_stride, false, smoothing}, n, k, packed);
-}
-
-FUNGI_INLINE void store_row_bytes(uint8_t* to, size_t j, Words q) {
-#if defined(__AVX512F__)
-  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, __m512i(q));
-  __builtin_memcpy(to + j, &bytes, sizeof bytes);
-#else
-  for (size_t l = 0; l < kLanes; ++l) to[j + l] = uint8_t(q[l]);
-#endif
 }
 
 // The block whose sums wait for their epilogue.
@@ -128,8 +119,9 @@ inline void tile_byte_gemm(size_t m, const void* x, size_t x_stride, const Packe
     for (size_t i = 0; i < rows; ++i, from += x_stride) {
       row[i] = factors ? smoothed_byte_row(from, w.k, factors) : plain_byte_row(from, w.k);
       uint8_t* to = bytes + i * stride;
-      each_byte_register(from, padded(w.k, kLineElements), factors, row[i],
-                         [&](size_t j, Words q) FUNGI_FORCE { store_row_bytes(to, j, q); });
+      each_byte_register<4>(from, w.k, factors, row[i], [&](size_t j, Words q) FUNGI_FORCE {
+        __builtin_memcpy(to + j, &q, sizeof q);
+      });
     }
     __builtin_memset(bytes + rows * stride, 0, (padded(rows, kTile) - rows) * stride);
     written();

@@ -16,29 +16,32 @@ using ByteLeft = LeftOf<int8_t>;
 using ByteRight = RightOf<int8_t>;
 constexpr size_t kByteRowsBudget = FUNGI_L2_BYTES / 8 * 5;
 
+constexpr size_t kByteStep = Factors<int8_t>::kStep;
+constexpr size_t byte_steps(size_t k) {
+  return padded(k, kByteStep == 2 ? 2 : kTogether<kByteStep>) / kByteStep;
+}
 constexpr size_t byte_rows_that_fit(size_t steps) {
   return larger(kByteRowsBudget / (larger(padded(steps, kDepth), 1) * kTileRows * 4), 1) *
          kTileRows;
 }
 
 inline size_t byte_gemm_scratch(size_t m, size_t, size_t k) noexcept {
-  const size_t steps = steps_of<int8_t>(k);
+  const size_t steps = byte_steps(k);
   const size_t rows = smaller(padded(m, kTileRows), byte_rows_that_fit(steps));
   return rows * (padded(steps, kDepth) + kPanel) * 4 + rows * sizeof(ByteRow);
 }
 
 inline size_t byte_packed_bytes(size_t n, size_t k) noexcept {
-  return PackedBytes(n, k).bytes() + padded(n, kPanel) * steps_of<int8_t>(k) * sizeof(ByteRight);
+  return PackedBytes(n, k).bytes() + padded(n, kPanel) * byte_steps(k) * sizeof(ByteRight);
 }
 
 inline void pack_byte_panels(const ByteWeights& w, size_t n, size_t k, void* packed) {
-  constexpr size_t kStep = Factors<int8_t>::kStep;
-  const size_t steps = steps_of<int8_t>(k);
+  const size_t steps = byte_steps(k);
   char* panels = static_cast<char*>(packed) + PackedBytes(n, k).bytes();
   __builtin_memset(panels, 0, padded(n, kPanel) * steps * sizeof(ByteRight));
-  pack_bytes(w, n, k, packed, [&](size_t i, size_t j, int q) FUNGI_FORCE {
-    const size_t word = (i / kPanel * steps + j / kStep) * kPanel + i % kPanel;
-    if constexpr (kStep == 4) {
+  pack_bytes<kByteStep>(w, n, k, packed, [&](size_t i, size_t j, int q) FUNGI_FORCE {
+    const size_t word = (i / kPanel * steps + j / kByteStep) * kPanel + i % kPanel;
+    if constexpr (kByteStep == 4) {
       panels[word * 4 + j % 4] = char(q);
     } else {
       const int16_t value = int16_t(q);
@@ -58,14 +61,17 @@ inline void byte_pack_smoothed(const float* w, size_t w_stride, size_t n, size_t
 // As copy_rows() of gemm.h: [depth block][row][kDepth].
 inline void copy_byte_rows(size_t rows, size_t k, const bfloat16* x, size_t x_stride,
                            const float* factors, ByteLeft* copy, ByteRow* row) {
-  constexpr size_t kColumns = kDepth * Factors<int8_t>::kStep;
+  constexpr size_t kColumns = kDepth * kByteStep;
+  static_assert(kColumns % kTogether<kByteStep> == 0);
   for (size_t i = 0; i < rows; ++i, x += x_stride) {
     row[i] = factors ? smoothed_byte_row(x, k, factors) : plain_byte_row(x, k);
     for (size_t k0 = 0; k0 < k; k0 += kColumns) {
       ByteLeft* to = copy + (k0 / kColumns * rows + i) * kDepth;
-      each_byte_register(x + k0, padded(smaller(kColumns, k - k0), Factors<int8_t>::kStep),
-                         factors ? factors + k0 : nullptr, row[i],
-                         [&](size_t j, Words q) FUNGI_FORCE { store_bytes(to, j, q); });
+      each_byte_register<kByteStep>(x + k0, smaller(kColumns, k - k0),
+                                    factors ? factors + k0 : nullptr, row[i],
+                                    [&](size_t j, Words q) FUNGI_FORCE {
+                                      __builtin_memcpy(to + j / kByteStep, &q, sizeof q);
+                                    });
     }
   }
 }
@@ -123,7 +129,7 @@ inline void byte_gemm(size_t m, const void* x, size_t x_stride, const PackedMatr
   const PackedBytes layout(w.n, w.k);
   const float* factors = PackedBytes::smoothed(w.data) ? layout.factors(w.data) : nullptr;
   const auto* panels = reinterpret_cast<const ByteRight*>(layout.panels(w.data));
-  const size_t steps = steps_of<int8_t>(w.k), most = byte_rows_that_fit(steps);
+  const size_t steps = byte_steps(w.k), most = byte_rows_that_fit(steps);
   const size_t blocks = (m + most - 1) / most, block = padded((m + blocks - 1) / blocks, kTileRows);
   auto* copy = static_cast<ByteLeft*>(scratch);
   float* sums = reinterpret_cast<float*>(copy + block * padded(steps, kDepth));

@@ -127,12 +127,15 @@ struct SumOf<Quad> {
   using Register = Words;
 };
 
-// c[r, p] = (add ? c : 0) + Σ a[r, k] b[p, k] over k steps; b_stride of B lie between panels.
-template <size_t R, size_t P, class A, class B>
+// c[r, p] = (add ? c : 0) + Σ a[r, k] b[p, k] over k steps; b_stride of B lie between panels. Half:
+// of the one panel only its first register of columns.
+template <size_t R, size_t P, bool Half = false, class A, class B>
 void multiply_tile(size_t k, const A* a, size_t a_stride, const B* b, size_t b_stride, float* c,
                    size_t c_stride, bool add) {
   using Sum = typename SumOf<A>::Register;
-  Sum total[R][2 * P] = {};
+  constexpr size_t kColumns = Half ? 1 : 2 * P;
+  static_assert(!Half || P == 1);
+  Sum total[R][kColumns] = {};
 #pragma GCC unroll kUnroll
   for (size_t i = 0; i < k; ++i) {
     Floats right[2 * P];
@@ -143,35 +146,39 @@ void multiply_tile(size_t k, const A* a, size_t a_stride, const B* b, size_t b_s
     for (size_t r = 0; r < R; ++r) {
       const Floats left = spread(a[r * a_stride + i]);
 #pragma GCC unroll 16
-      for (size_t p = 0; p < 2 * P; ++p)
+      for (size_t p = 0; p < kColumns; ++p)
         total[r][p] = add_product(A{}, left, right[p], total[r][p]);
     }
   }
 #pragma GCC unroll 16
   for (size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
-    for (size_t p = 0; p < 2 * P; ++p) {
+    for (size_t p = 0; p < kColumns; ++p) {
       float* place = c + r * c_stride + p * kLanes;
       store(place, Floats(add ? Sum(load(place)) + total[r][p] : total[r][p]));
     }
 }
 
 // The same for any number of rows up to kTileRows and one panel.
-template <size_t R = kTileRows, class A, class B>
+template <bool Half = false, size_t R = kTileRows, class A, class B>
 FUNGI_INLINE void multiply_rows(size_t rows, size_t k, const A* a, size_t a_stride, const B* b,
                                 float* c, size_t c_stride, bool add) {
-  if (rows == R) return multiply_tile<R, 1>(k, a, a_stride, b, 0, c, c_stride, add);
-  if constexpr (R > 1) multiply_rows<R - 1>(rows, k, a, a_stride, b, c, c_stride, add);
+  if (rows == R) return multiply_tile<R, 1, Half>(k, a, a_stride, b, 0, c, c_stride, add);
+  if constexpr (R > 1) multiply_rows<Half, R - 1>(rows, k, a, a_stride, b, c, c_stride, add);
 }
 
-// m x n product for attention: A in rows, B in panels of k steps; n is padded to whole panels in c.
+// m x n product for attention: A in rows, B in panels of k steps; n is padded to whole registers in
+// c.
 template <class A, class B>
 void multiply_panels(size_t m, size_t n, size_t k, const A* a, size_t a_stride, const B* b,
                      float* c, size_t c_stride, bool add) {
-  for (size_t j = 0; j < n; j += kPanel)
+  const auto panel = [&]<bool Half>(size_t j) {
     for (size_t i = 0; i < m; i += kTileRows)
-      multiply_rows(smaller(kTileRows, m - i), k, a + i * a_stride, a_stride, b + j * k,
-                    c + i * c_stride + j, c_stride, add);
+      multiply_rows<Half>(smaller(kTileRows, m - i), k, a + i * a_stride, a_stride, b + j * k,
+                          c + i * c_stride + j, c_stride, add);
+  };
+  for (size_t j = 0; j < n; j += kPanel)
+    n - j > kLanes ? panel.template operator()<false>(j) : panel.template operator()<true>(j);
 }
 
 }  // namespace

@@ -217,6 +217,15 @@ FUNGI_INLINE void store_elements(bfloat16* p, size_t count, Floats v) {
     __builtin_memcpy(p, &h, count * sizeof(bfloat16));
 }
 
+// Two whole registers side by side.
+FUNGI_INLINE void store_two(float* p, Floats low, Floats high) {
+  store(p, low);
+  store(p + kLanes, high);
+}
+FUNGI_INLINE void store_two(bfloat16* p, Floats low, Floats high) {
+  store(reinterpret_cast<float*>(p), narrow(low, high));
+}
+
 // The register folded in halves down to one lane: one order for every caller.
 template <class Combine>
 FUNGI_INLINE float folded(Floats v, Combine combine) {

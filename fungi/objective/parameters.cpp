@@ -49,6 +49,8 @@ struct PlanVisitor {
   void operator()(ImageCrops& crops) const {
     visitor.count("global_crops", crops.global_crops, 1);
     visitor.count("local_crops", crops.local_crops, 0);
+    if (visitor.wants(crops.local_size != 0))
+      visitor.count("local_size", crops.local_size, 0);
     statistics(crops.statistics);
     if (visitor.wants(crops.augmentation != ImageAugmentation::none))
       visitor.one_of("augmentation", crops.augmentation, {"none", "dino"});
@@ -56,6 +58,8 @@ struct PlanVisitor {
   void operator()(ImagePatches& patches) const {
     visitor.square("patch_count", patches.patch_count, 4);  // one view alone has no positive
     visitor.count("stride_scale", patches.stride_scale, 1);
+    if (visitor.wants(patches.patch_size != 0))
+      visitor.count("patch_size", patches.patch_size, 0);
     statistics(patches.statistics);
   }
   void operator()(WordDeletions& words) const {

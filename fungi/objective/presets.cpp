@@ -13,14 +13,16 @@ const char* to_string(Preset preset) {
       return "paper";
     case Preset::lib:
       return "lib";
+    case Preset::fast:
+      return "fast";
   }
   return "";
 }
 
 Preset parse_preset(std::string_view name) {
-  for (const Preset preset : {Preset::native, Preset::paper, Preset::lib})
+  for (const Preset preset : kAllPresets)
     if (name == to_string(preset)) return preset;
-  fail(fmt::format("there is no preset '{}'", name), "preset", "choose from: native, paper, lib");
+  fail(fmt::format("there is no preset '{}'", name), "preset", "choose from: native, paper, lib, fast");
 }
 
 namespace {
@@ -29,6 +31,10 @@ namespace {
   fail(fmt::format("there are no views of this kind of sample for it yet: {}", to_string(kind)),
        objective, "leave it out; kl looks at any kind of sample as a whole");
 }
+
+// Where the curves of docs/fast.md bend; tools/make_fast_results.py says which they are.
+constexpr ImageCrops kFastCrops{.local_crops = 6, .local_size = 96};
+constexpr ImagePatches kFastPatches{.stride_scale = 3};
 
 }  // namespace
 
@@ -60,8 +66,9 @@ DinoParameters dino_parameters(Preset preset, SampleKind kind) {
   }
   if (kind != SampleKind::image) fail_views("dino", kind);
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
-  if (preset != Preset::native)
+  if (follows_reference(preset))
     parameters.views = ImageCrops{.statistics = ImageStatistics::imagenet};
+  if (preset == Preset::fast) parameters.views = kFastCrops;
   return parameters;
 }
 
@@ -72,7 +79,7 @@ SimclrParameters simclr_parameters(Preset preset, SampleKind kind) {
     parameters.negative_views = 2;
     parameters.views = WordDeletions{};
     // DEVIATION: the experiments on texts forget the temperature inside the log-sum-exp, too.
-    if (preset != Preset::native) parameters.denominator_temperature = 1;
+    if (follows_reference(preset)) parameters.denominator_temperature = 1;
     return parameters;
   }
   if (kind == SampleKind::sound) {  // SPEC 5.7
@@ -81,13 +88,14 @@ SimclrParameters simclr_parameters(Preset preset, SampleKind kind) {
     parameters.negative_views = 2;
     parameters.views = SoundShifts{};
     // DEVIATION: the experiments on sounds forget the temperature inside the log-sum-exp, too.
-    if (preset != Preset::native) parameters.denominator_temperature = 1;
+    if (follows_reference(preset)) parameters.denominator_temperature = 1;
     return parameters;
   }
   if (kind != SampleKind::image) fail_views("simclr", kind);
   // DEVIATION: paper and lib ignore the backbone's own pixel statistics.
-  if (preset != Preset::native)
+  if (follows_reference(preset))
     parameters.views = ImagePatches{.statistics = ImageStatistics::imagenet};
+  if (preset == Preset::fast) parameters.views = kFastPatches;
   if (preset == Preset::lib) {
     // DEVIATION: lib forgets the temperature inside the log-sum-exp.
     parameters.denominator_temperature = 1;
@@ -110,7 +118,7 @@ DeepClusterParameters deepcluster_parameters(Preset preset, SampleKind kind) {
   }
   if (kind != SampleKind::image) fail_views("deepcluster", kind);
   // DEVIATION: ImageNet's statistics for every backbone, the first deviation 0.228 for 0.229.
-  if (preset != Preset::native)
+  if (follows_reference(preset))
     std::get<ImageCrops>(parameters.views).statistics = ImageStatistics::deepcluster;
   return parameters;
 }
@@ -127,7 +135,7 @@ IbotParameters ibot_parameters(Preset preset, SampleKind kind) {
 // inside the log-sum-exp (SPEC 2.4). denominator_temperature=0.07 is the formula.
 PatchSimclrParameters patch_simclr_parameters(Preset preset) {
   PatchSimclrParameters parameters;
-  if (preset == Preset::native) return parameters;
+  if (!follows_reference(preset)) return parameters;
   // DEVIATION: five neighbours are looked for, two used, and those are scrambled; the support is as
   // large as the smallest memory of the experiments.
   parameters.neighbours = 5;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means and products of columns over a stream of rows, for PCA and CKA. Products are f32 sums (on
-// tiles: of four bf16 products of the split number) over blocks of a fixed number of rows; blocks
-// are added in f64. However the rows arrive and however many threads help, the blocks are the same,
-// and so are the bytes of the result. Internal to the library.
+// Means and products of columns over a stream of rows, for PCA and CKA. Products are f32 sums over
+// blocks of a fixed number of rows (covariance_block.h), which are added in f64 in the order of the
+// rows. However the rows arrive and however many threads or processes help, the blocks are the
+// same, and so are the bytes of the result. Internal to the library.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "fungi/base/load_run.h"
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
-#include "fungi/pca/covariance_kernel.h"
+#include "fungi/pca/covariance_block.h"
 
 namespace fungi {
 
@@ -24,13 +25,9 @@ struct Moments {
 
 class Covariance {
  public:
-  enum class Products { automatic, f32, split_bf16 };
+  using Products = BlockProducts::Products;
 
   explicit Covariance(size_t width, Products products = Products::automatic);
-
-  // Every rank takes all rows and multiplies its share of the tiles; finish(), a collective call
-  // then, puts them together. Each tile is summed as by one rank, so that the bytes are the same.
-  void share(Comm& ranks) { ranks_ = &ranks; }
 
   // Takes more rows. Error naming the row (counted over all calls) when there is NaN or infinity.
   void add(View<const float> rows, Pool& pool);
@@ -42,28 +39,24 @@ class Covariance {
 
  private:
   void take_block(View<const float> block, Pool& pool);
-  std::vector<double> take_panels(View<const float> block, Pool& pool);
-  template <class Product>
-  void add_tiles(Pool& pool, Product product);
-  void multiply(size_t rows, Pool& pool);
-  void multiply_split(size_t rows, Pool& pool);
-  size_t tiles() const;
-  size_t tile_columns(size_t tile) const;
-  float* panel(size_t p);
-
-  bool is_own(size_t task) const;
-  void put_together();
 
   size_t width_;
-  Comm* ranks_ = nullptr;
-  Products products_;
-  const CovarianceKernel* kernel_;
+  Products kind_;
+  BlockProducts products_;
   size_t taken_ = 0, waiting_ = 0;
-  Matrix<float> buffer_;      // rows that do not fill a block yet
-  std::vector<float> shift_;  // near the mean: keeps the products small (the first block's mean)
-  std::vector<double> sum_;   // of shifted columns
-  Buffer panels_;             // the block, shifted, in panels of columns
-  Matrix<double> scatter_;    // lower triangle of tiles
+  Matrix<float> buffer_;     // rows that do not fill a block yet
+  std::vector<double> sum_;  // of shifted columns
+  Matrix<double> scatter_;   // lower triangle of tiles
 };
+
+// Collective: the moments of `total` rows at rank 0, elsewhere none. Each rank asks for rows of its
+// own alone, a block at a time; sums go from rank to rank in the order of the blocks, so that they
+// are those of one process.
+Moments moments_on_ranks(size_t total, size_t width, const LoadRun& load, Pool& pool, Comm& comm,
+                         Covariance::Products products = Covariance::Products::automatic);
+
+// From sums of shifted columns, and the lower triangle of their products.
+Moments moments_of(size_t rows, const std::vector<float>& shift, const std::vector<double>& sum,
+                   Matrix<double> scatter, Pool& pool);
 
 }  // namespace fungi

@@ -9,6 +9,8 @@
 #include "fungi/base/cpu.h"
 #include "fungi/base/error.h"
 #include "fungi/checkpoint/npy.h"
+#include "fungi/comm/bytes.h"
+#include "fungi/comm/comm.h"
 #include "fungi/kernel/kernel.h"
 #include "fungi/pca/covariance.h"
 #include "fungi/pca/eigen.h"
@@ -39,8 +41,6 @@ double rounding_of_f64(size_t width) { return double(width) * 0x1p-52; }
 
 PcaFit::PcaFit(size_t width) : width_(width), covariance_(std::make_unique<Covariance>(width)) {}
 PcaFit::~PcaFit() = default;
-
-void PcaFit::share(Comm& ranks) { covariance_->share(ranks); }
 
 size_t PcaFit::rows() const { return kept_count_ + covariance_->rows(); }
 
@@ -74,15 +74,40 @@ Pca PcaFit::finish(size_t dim, Pool& pool) {
   if (kept_count_ > 0)
     fit_gram(pca, dim, pool);
   else
-    fit_covariance(pca, dim, pool);
+    fit_covariance(pca, covariance_->finish(pool), dim, pool);
   return pca;
 }
 
-void PcaFit::fit_covariance(Pca& pca, size_t dim, Pool& pool) {
-  Moments moments = covariance_->finish(pool);
+// Fewer rows than columns are few: rank 0 fits alone then. It also solves the eigenproblem alone.
+Pca PcaFit::on_ranks(size_t total, size_t width, size_t dim, const LoadRun& load, Pool& pool,
+                     Comm& ranks) {
+  Pca pca;
+  if (total <= width || !Pca::applies(dim, total, width)) {
+    PcaFit fit(width);
+    if (ranks.first()) fit.add(load(0, total), pool), pca = fit.finish(dim, pool);
+  } else if (Moments moments = moments_on_ranks(total, width, load, pool, ranks);
+             ranks.first()) {
+    pca.width_ = width, pca.rows_ = total;
+    pca.mean_.resize(width), pca.variance_.resize(dim), pca.components_ = Matrix<float>(dim, width);
+    fit_covariance(pca, std::move(moments), dim, pool);
+  }
+  ByteWriter out;
+  out.number(pca.width_), out.number(pca.rows_), out.number(pca.total_variance_);
+  out.numbers(pca.mean_), out.numbers(pca.variance_), out.matrix<float>(pca.components_);
+  const std::string bytes = ranks.broadcast(out.take());
+  ByteReader in(bytes);
+  pca.width_ = in.number<size_t>(), pca.rows_ = in.number<size_t>();
+  pca.total_variance_ = in.number<float>();
+  pca.mean_ = in.numbers<float>(), pca.variance_ = in.numbers<float>();
+  pca.components_ = in.matrix<float>();
+  return pca;
+}
+
+void PcaFit::fit_covariance(Pca& pca, Moments moments, size_t dim, Pool& pool) {
   const double degrees = double(moments.rows - 1);
+  const size_t width = pca.width_;
   double total = 0;
-  for (size_t c = 0; c < width_; ++c) {
+  for (size_t c = 0; c < width; ++c) {
     pca.mean_[c] = float(moments.mean[c]);
     total += moments.scatter(c, c);
   }
@@ -91,8 +116,8 @@ void PcaFit::fit_covariance(Pca& pca, size_t dim, Pool& pool) {
   for (size_t i = 0; i < dim; ++i) {
     if (eigen.values[i] <= eigen.values[0] * kRoundingOfF32) continue;
     pca.variance_[i] = float(eigen.values[i] / degrees);
-    const double sign = sign_of(eigen.vectors.row(i), width_);
-    for (size_t c = 0; c < width_; ++c) pca.components_(i, c) = float(sign * eigen.vectors(i, c));
+    const double sign = sign_of(eigen.vectors.row(i), width);
+    for (size_t c = 0; c < width; ++c) pca.components_(i, c) = float(sign * eigen.vectors(i, c));
   }
 }
 

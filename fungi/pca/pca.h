@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "fungi/base/load_run.h"
 #include "fungi/base/matrix.h"
 #include "fungi/base/parallel.h"
 
@@ -21,6 +22,7 @@ namespace fungi {
 
 class Comm;
 class Covariance;
+struct Moments;
 
 // Const after fitting, safe to share between threads.
 class Pca {
@@ -65,14 +67,16 @@ class PcaFit {
  public:
   explicit PcaFit(size_t width);
   ~PcaFit();
-  // Every rank adds all rows, and gets the same result; products are shared (finish() is collective).
-  void share(Comm& ranks);
   void add(View<const float> rows, Pool& pool);
   size_t rows() const;
   Pca finish(size_t dim, Pool& pool);  // the object is spent afterwards
 
+  // Collective: the same fit, of `total` rows of which each rank loads a share alone.
+  static Pca on_ranks(size_t total, size_t width, size_t dim, const LoadRun& load, Pool& pool,
+                      Comm& ranks);
+
  private:
-  void fit_covariance(Pca& pca, size_t dim, Pool& pool);
+  static void fit_covariance(Pca& pca, Moments moments, size_t dim, Pool& pool);
   void fit_gram(Pca& pca, size_t dim, Pool& pool);
 
   size_t width_, kept_count_ = 0;

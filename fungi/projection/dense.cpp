@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense projections by GEMM: up to 64 samples share one pass over R. A panel of rows of every M is
+// Dense projections by GEMM: up to 128 samples share one pass over R. A panel of rows of every M is
 // formed and packed, the same stretch of R is expanded from its bits a few rows at a time, and
 // their product is added up in f64. The stretches depend on the layer's shape only, so the order of
 // the sums does too. Of samples with a single pair, y = Σ_i b_i (R_i [a;1]) over the outputs i: all
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "fungi/kernel/bfloat16.h"
 #include "fungi/projection/gradient.h"
 #include "fungi/projection/kinds.h"
 #include "fungi/projection/rows.h"
@@ -15,7 +14,7 @@
 namespace fungi {
 namespace {
 
-constexpr size_t kSamples = 64;    // per pass over R
+constexpr size_t kSamples = 128;   // per pass over R
 constexpr size_t kPanelRows = 16;  // of M; a multiple of 8 keeps stretches of R on whole bytes
 constexpr size_t kStretch = 2048;  // entries of vec(M) per product, at most
 constexpr size_t kRowBlock = 32;   // rows of R expanded at a time; with kStretch they stay in L2
@@ -65,14 +64,11 @@ class DenseProjection final : public Projection {
       gradients.emplace_back(samples[piece.first_sample + s], layer());
     Matrix<double> sums(piece.rows, piece.samples);
     const size_t longest = std::min(kPanelRows, layer().outputs) * layer().row_length();
-    Matrix<float> panel(columns(piece), longest);
+    Matrix<float> panel(piece.samples, longest);
     for (size_t first = 0; first < layer().outputs; first += kPanelRows) {
       const size_t count = std::min(kPanelRows, layer().outputs - first);
       const size_t length = count * layer().row_length();
-      for (size_t s = 0; s < piece.samples; ++s) {
-        gradients[s].form(first, count, panel.row(s));
-        if (split_entries()) split_row(length, panel.row(s), panel.row(piece.samples + s));
-      }
+      for (size_t s = 0; s < piece.samples; ++s) gradients[s].form(first, count, panel.row(s));
       add_panel(piece, first * layer().row_length(), length, panel, sums);
     }
     const double scale = source_->scale();
@@ -131,23 +127,12 @@ class DenseProjection final : public Projection {
         y(t, first + r) = static_cast<float>(scale * static_cast<double>(sums(r, t)));
   }
 
-  // In bf16 every sample has two columns: the rounded entries and what rounding took away.
-  bool split_entries() const { return kernel_.precision == Precision::bf16; }
-  size_t columns(const Piece& piece) const { return piece.samples * (split_entries() ? 2 : 1); }
-  static void split_row(size_t length, float* high, float* low) {
-    for (size_t j = 0; j < length; ++j) {
-      const float rounded = rounded_to_bfloat16(high[j]);
-      low[j] = high[j] - rounded;
-      high[j] = rounded;
-    }
-  }
-
   // sums += R[piece rows, begin .. begin + length) · panelᵀ
   void add_panel(const Piece& piece, size_t begin, size_t length, const Matrix<float>& panel,
                  Matrix<double>& sums) const {
     const size_t stretches = (length + kStretch - 1) / kStretch;
     const size_t step = round_up((length + stretches - 1) / stretches, 64);
-    const size_t n = columns(piece),
+    const size_t n = piece.samples,
                  stride = round_up(step, std::max<size_t>(kernel_.k_multiple, 16));
     kernel::PackedMatrix packed;
     packed.n = n;
@@ -170,14 +155,13 @@ class DenseProjection final : public Projection {
                  elements.data() + i * stride * kernel_.element_size);
         kernel_.gemm(count, elements.data(), stride, packed, epilogue, scratch.data());
         for (size_t i = 0; i < count; ++i)
-          for (size_t first = 0; first < n; first += piece.samples)
-            for (size_t s = 0; s < piece.samples; ++s) sums(r + i, s) += products(i, first + s);
+          for (size_t s = 0; s < n; ++s) sums(r + i, s) += products(i, s);
       }
     }
   }
 
   void expand(size_t row, size_t begin, size_t count, std::byte* out) const {
-    if (split_entries())
+    if (kernel_.precision == Precision::bf16)
       source_->fill(row, begin, count, reinterpret_cast<kernel::bfloat16*>(out));
     else
       source_->fill(row, begin, count, reinterpret_cast<float*>(out));

@@ -55,8 +55,7 @@ ProjectionKind parse_projection(std::string_view name) {
 }
 
 Precision projection_precision(Precision run) {
-  if (best_isa() != Isa::amx) return Precision::f32;
-  return run == Precision::f32 ? Precision::f32 : Precision::bf16;
+  return run == Precision::f32 ? run : kernel::fastest_precision(best_isa());
 }
 
 std::unique_ptr<Projection> Projection::make(ProjectionOptions options, const LayerShape& layer) {

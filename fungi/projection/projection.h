@@ -57,13 +57,13 @@ struct ProjectionOptions {
   size_t rows = 0;       // length of y; ignored by `matrix` and `none`
   uint64_t seed = 42;    // sign_reference takes its low 32 bits
   Matrix<float> matrix;  // for ProjectionKind::matrix alone, [rows, gradient_length]
-  // Products of the dense kinds. bf16 splits each gradient entry into two bf16 numbers, so about 16
-  // bits of it count; see projection_precision(). `matrix` always takes f32.
+  // Products of the dense kinds. In bf16 each entry of a gradient is rounded to bf16, as the
+  // operands of a network's products are. `matrix` always takes f32.
   Precision precision = Precision::f32;
 };
 
-// What suits a run whose network computes in `run`: the split pays on tiles only, and an f32 run
-// stays f32 throughout.
+// What suits a run whose network computes in `run`: bf16 where the run is not in f32 and this machine
+// multiplies bf16 faster.
 Precision projection_precision(Precision run);
 
 // The gradient of ONE sample as G = Σ_i b_i ⊗ a_i, γ = Σ_i b_i over its views and tokens.
@@ -83,7 +83,7 @@ class Projection {
   uint64_t seed() const { return seed_; }
   const std::string& matrix_sha256() const { return matrix_sha256_; }  // of the user's; else empty
 
-  // y [samples, rows], not normalised. Dense kinds pass over R once per 64 samples: give many at a
+  // y [samples, rows], not normalised. Dense kinds pass over R once per 128 samples: give many at a
   // time.
   void project(std::span<const GradientFactors> samples, View<float> y, Pool& pool) const;
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fungi/report/evaluation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "fungi/base/error.h"
 #include "fungi/evaluate/combinations.h"
 #include "fungi/evaluate/pair.h"
 #include "fungi/search/knn.h"
@@ -38,9 +42,10 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
   search::check_neighbours(o.k, train.rows());
   const std::vector<std::string> steps = combinations(e.blocks, Combine::steps),
                                  shown = combinations(e.blocks, Combine::overview);
+  RowOptions rows_of{.pca = o.pca, .memory_limit = o.memory_limit, .reduce = o.reduce};
+  if (!o.draws.empty()) rows_of.seed = o.draws[0].seed;
   for (const std::string& features : shown) {
-    const PairRows rows =
-        load_pair(train, test, features, {.pca = o.pca, .memory_limit = o.memory_limit}, pool);
+    const PairRows rows = load_pair(train, test, features, rows_of, pool);
     Result r;
     r.features = features;
     r.blocks = size_t(std::count(features.begin(), features.end(), '+')) + 1;
@@ -52,6 +57,29 @@ Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& 
     e.results.push_back(std::move(r));
   }
   return e;
+}
+
+OverDraws evaluate_draws(const Evaluation& first, const ReportOptions& o, Pool& pool) {
+  OverDraws over;
+  over.accuracy.resize(first.results.size());
+  over.change.resize(first.results.size());
+  for (const ReportDraw& draw : o.draws) {
+    ReportOptions one = o;
+    one.draws = {draw};
+    std::optional<Evaluation> other;
+    if (&draw != &o.draws[0]) {
+      other = evaluate(Store::open(draw.train), Store::open(draw.test), one, pool);
+      if (other->blocks != first.blocks)
+        fail(fmt::format("its blocks are not those of {}", o.draws[0].train.string()),
+             draw.train.string(), "extract the stores in the same way, but for the seed");
+    }
+    const Evaluation& e = other ? *other : first;
+    for (size_t c = 0; c < e.results.size(); ++c) {
+      over.accuracy[c].push_back(e.results[c].score.accuracy);
+      over.change[c].push_back(e.results[c].score.accuracy - e.plain().score.accuracy);
+    }
+  }
+  return over;
 }
 
 Change compare(Labels before, Labels after, Labels targets) {

@@ -38,6 +38,13 @@ struct Evaluation {
 Evaluation evaluate(const Store& train, const Store& test, const ReportOptions& options,
                     Pool& pool);
 
+// The accuracy of each combination, and how much it changes from the first one, for each of the
+// options' draws; those of the first one are there already. Error: stores of other blocks.
+struct OverDraws {
+  std::vector<std::vector<double>> accuracy, change;  // [combination][draw]
+};
+OverDraws evaluate_draws(const Evaluation& first, const ReportOptions& options, Pool& pool);
+
 struct Change {
   size_t gained = 0, lost = 0;  // rows that only one of the two has right
   double share = 0, standard_error =

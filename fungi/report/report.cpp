@@ -14,6 +14,7 @@
 #include "fungi/evaluate/layers.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/pair.h"
+#include "fungi/evaluate/seeds.h"
 #include "fungi/feature/comparable.h"
 #include "fungi/feature/feature_rows.h"
 #include "fungi/report/evaluation.h"
@@ -40,13 +41,19 @@ std::string points(const Change& c) {
   return fmt::format("{:+.2f} ± {:.2f}", 100 * c.share, 100 * c.standard_error);
 }
 
+std::string reduction(const ReportOptions& o) {
+  return o.reduce == Reduce::pca ? "PCA"
+                                 : fmt::format("a random matrix ({})", to_string(o.reduce));
+}
+
 std::string headline(const Evaluation& e, const ReportOptions& o, const std::string& model) {
   const Change c = report::compare(e.plain().score.votes.predicted, e.full().score.votes.predicted,
                                    e.test.labels);
   std::string out = fmt::format(
       "<h1>What the gradients add</h1><p class=note>{} training rows, {} test rows, {} classes; "
-      "nearest neighbours with k = {}, PCA to {} where it applies; model {}</p>",
-      e.train.ids.size(), e.test.ids.size(), e.classes.size(), o.k, o.pca, html::escape(model));
+      "nearest neighbours with k = {}, {} to {} where it applies; model {}</p>",
+      e.train.ids.size(), e.test.ids.size(), e.classes.size(), o.k, reduction(o), o.pca,
+      html::escape(model));
   out += fmt::format("<ul class=tiles><li><strong>{:.2f} %</strong><span>{}</span></li>",
                      100 * e.plain().score.accuracy, html::breakable(e.plain().features));
   if (e.results.size() > 1)
@@ -81,6 +88,33 @@ std::string accuracy_section(const Evaluation& e) {
         html::bar_cell(100 * accuracy, 0, 100, r.features == e.plain().features ? "" : "grads"),
         100 * accuracy, 100 * standard_error(accuracy, n), direction(c),
         &r == &e.plain() ? "" : points(c), 100 * r.score.mean_per_class);
+  }
+  return out + "</tbody></table></div>";
+}
+
+// The draws of heads, projections and crops beside the error of the test rows.
+std::string seeds_section(const Evaluation& e, const ReportOptions& o, Pool& pool) {
+  if (o.draws.empty()) return "";
+  const report::OverDraws over = report::evaluate_draws(e, o, pool);
+  std::string list;
+  for (const ReportDraw& draw : o.draws)
+    list += (list.empty() ? "" : ", ") + std::to_string(draw.seed);
+  std::string out = fmt::format(
+      "<h2>Over {} seeds</h2><div class=scroll><table class=wide><caption>Seeds {}; ± is the "
+      "standard deviation over them, the error of the test rows comes on top. All else on this "
+      "page is of seed {}.</caption><thead><tr><th scope=col>features</th><td class=bar></td>"
+      "<th scope=col>top-1 %</th><th scope=col>±</th><th scope=col>change to {}</th><th "
+      "scope=col>±</th></tr></thead><tbody>",
+      o.draws.size(), list, o.draws[0].seed, html::escape(e.plain().features));
+  for (size_t c = 0; c < e.results.size(); ++c) {
+    const Spread accuracy = spread_of(over.accuracy[c]), change = spread_of(over.change[c]);
+    out += fmt::format(
+        "<tr class=\"{}\"><th scope=row>{}</th>{}<td>{:.2f}</td><td>{:.2f}</td><td>{}</td><td>{}"
+        "</td></tr>",
+        e.results[c].step ? "steps" : "", html::breakable(e.results[c].features),
+        html::bar_cell(100 * accuracy.mean, 0, 100, c ? "grads" : ""), 100 * accuracy.mean,
+        100 * accuracy.deviation, c ? fmt::format("{:+.2f}", 100 * change.mean) : "",
+        c ? fmt::format("{:.2f}", 100 * change.deviation) : "");
   }
   return out + "</tbody></table></div>";
 }
@@ -286,7 +320,8 @@ std::string settings_section(const Store& train, const Store& test, const Report
     rows += setting(name, fmt::format("{}: {} rows, {} failed", store->folder().string(),
                                       store->rows(), store->manifest().failed));
   rows += setting("evaluation",
-                  fmt::format("k = {}, uniform votes, Euclidean distance, PCA {}", o.k, o.pca));
+                  fmt::format("k = {}, uniform votes, Euclidean distance, {} {}", o.k,
+                              reduction(o), o.pca));
   rows += setting("model", m.spec.model_path) + setting("sha256", m.spec.model_sha256) +
           setting("precision", m.spec.precision);
   for (const StoreOrigin& origin : m.origins)
@@ -317,7 +352,7 @@ std::string make_report(const Store& train, const Store& test, const Dataset* tr
     notes += fmt::format("<p class=note>Note: {}</p>", html::escape(note));
   const Evaluation e = report::evaluate(train, test, o, pool);
   std::string body = headline(e, o, train.manifest().spec.model_path) + notes +
-                     layer_section(e) + accuracy_section(e);
+                     layer_section(e) + accuracy_section(e) + seeds_section(e, o, pool);
   if (e.results.size() > 1) {
     body += class_section(e) + few_shot_section(train, test, e, o, pool);
     body += "<h2>Neighbours, embedding beside gradients</h2>";

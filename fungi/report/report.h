@@ -5,22 +5,35 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "fungi/base/parallel.h"
 #include "fungi/base/scratch_matrix.h"
+#include "fungi/feature/column_map.h"
 #include "fungi/input/dataset.h"
 #include "fungi/store/store.h"
 
 namespace fungi {
 
+// The stores of one seed, which also draws the matrix of a random `reduce`.
+struct ReportDraw {
+  uint32_t seed = 0;
+  std::filesystem::path train, test;
+};
+
 struct ReportOptions {
   size_t k = 20;
   size_t pca = 512;
+  Reduce reduce = Reduce::pca;  // how columns are shrunk to `pca`
   size_t queries = 12;  // shown with their neighbours
   size_t shown_neighbours = 8;
   size_t memory_limit = default_memory_limit();  // rows beyond this go to a scratch file
+  // With draws the accuracies are also given as mean and deviation over all of them; the rest of
+  // the page is of the first, whose stores are the page's.
+  std::vector<ReportDraw> draws = {};
 };
 
 // What the reader should know about the rows, one line each; the page has them, too: test rows of

@@ -11,6 +11,7 @@
 #include "fungi/retrieve/rows_by_id.h"
 #include "fungi/retrieve/search_store.h"
 #include "fungi/search/knn.h"
+#include "fungi/search/knn_rows.h"
 
 namespace fungi {
 namespace {
@@ -23,10 +24,14 @@ class WholeStore final : public Database {
       : store_(std::move(store)),
         reduction_(Reduction::fit(*store_, options.features, 0, pool)),
         metric_(options.metric.value_or(Metric::euclidean)) {
-    if (rows() > options.memory / sizeof(float) / reduction_.output_width()) return;
+    const size_t width = reduction_.output_width();
+    if (rows() > options.memory / (width * sizeof(float) + KnnRows::bytes_of_row(width))) return;
+    held_ = Matrix<float>(rows(), width);
     reduction_.each_part(*store_, pool, [&](size_t first, View<const float> part) {
-      held_.push_back({first, copy_of(part)});
+      for (size_t i = 0; i < part.rows; ++i)
+        std::copy_n(part.row(i), width, held_.row(first + i));
     });
+    if (!held_.empty()) prepared_.emplace(held_, metric_, pool);
   }
   const Reduction& reduction() const override { return reduction_; }
   Metric metric() const override { return metric_; }
@@ -36,12 +41,7 @@ class WholeStore final : public Database {
   std::string class_name(size_t row) const override { return store_->class_name(checked(row)); }
   Matrix<float> vector(size_t row) const override {
     checked(row);
-    if (!held_.empty()) {
-      const auto behind = std::upper_bound(held_.begin(), held_.end(), row,
-                                           [](size_t r, const Part& p) { return r < p.first; });
-      const Part& part = *std::prev(behind);
-      return copy_of(part.rows.view().slice(row - part.first, 1));
-    }
+    if (!held_.empty()) return copy_of(held_.view().slice(row, 1));
     Matrix<float> values(1, reduction_.input_width());
     store_->read(reduction_.blocks(), true, row, values);
     return values;
@@ -60,10 +60,6 @@ class WholeStore final : public Database {
   }
 
  private:
-  struct Part {
-    size_t first;
-    Matrix<float> rows;
-  };
   size_t checked(size_t row) const {
     if (row >= rows())
       fail(fmt::format("asked for row {} of {}", row, rows()), store_->folder().string());
@@ -71,24 +67,21 @@ class WholeStore final : public Database {
   }
   Neighbours nearest(View<const float> queries, size_t k, Pool& pool,
                      const SearchOptions&) const override {
-    if (held_.empty() || k == 0 || k > rows())
-      return search_store(*store_, reduction_, queries, k, metric_, pool);
-    const auto each_part = [&](const auto& visit) {
-      for (const Part& part : held_) visit(part.first, part.rows);
-    };
-    return search_parts(each_part, queries, k, metric_, pool);
+    return prepared_ ? prepared_->search(queries, k, pool)
+                     : search_store(*store_, reduction_, queries, k, metric_, pool);
   }
 
   std::shared_ptr<const Store> store_;
   Reduction reduction_;
   Metric metric_;
-  std::vector<Part> held_;  // all rows, where they fit
+  Matrix<float> held_;  // all rows, where they fit
+  std::optional<KnnRows> prepared_;
   RowsById by_id_;
 };
 
 class Indexed final : public Database {
  public:
-  Indexed(const fs::path& path, const DatabaseOptions& options)
+  Indexed(const fs::path& path, const DatabaseOptions& options, Pool& pool)
       : path_(path), index_(FeatureIndex::open(path)) {
     if (!options.features.empty() && options.features != reduction().features())
       fail(fmt::format("the index was built of {}, not of {}", reduction().features(),
@@ -98,6 +91,12 @@ class Indexed final : public Database {
       fail(fmt::format("the index was built for {}, not for {}", to_string(metric()),
                        to_string(*options.metric)),
            path_.string(), "leave `metric` out, or build another index");
+    const Index& all = index_.index();
+    if (all.kind() != IndexKind::exact || all.rows() == 0 ||
+        all.rows() > options.memory / KnnRows::bytes_of_row(all.width()))
+      return;
+    const View<const float> first = all.row(0);  // an exact index keeps its rows in order
+    prepared_.emplace(View(first.data, all.rows(), first.cols, first.stride), metric(), pool);
   }
   const Reduction& reduction() const override { return index_.reduction(); }
   Metric metric() const override { return index_.index().metric(); }
@@ -125,11 +124,13 @@ class Indexed final : public Database {
  private:
   Neighbours nearest(View<const float> queries, size_t k, Pool& pool,
                      const SearchOptions& options) const override {
-    return index_.index().search(queries, k, pool, options);
+    return prepared_ ? prepared_->search(queries, k, pool)
+                     : index_.index().search(queries, k, pool, options);
   }
 
   fs::path path_;
   FeatureIndex index_;
+  std::optional<KnnRows> prepared_;
 };
 
 void require_rows(const Database& database, const fs::path& place) {
@@ -179,7 +180,7 @@ std::unique_ptr<Database> open_database(const fs::path& path, const DatabaseOpti
                                         Pool& pool) {
   std::unique_ptr<Database> database;
   if (is_index(path))
-    database = std::make_unique<Indexed>(path, options);
+    database = std::make_unique<Indexed>(path, options, pool);
   else
     return open_database(std::make_shared<const Store>(Store::open(path)), options, pool);
   require_rows(*database, path);

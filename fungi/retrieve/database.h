@@ -26,8 +26,8 @@ struct DatabaseOptions {
   std::string features;          // "embedding+kl"; empty: every block but kept factors, or those
                                  // that the index was built of
   std::optional<Metric> metric;  // nothing: Euclidean, or that of the index
-  // Of a store: bytes that its rows may take to stay in memory; of more, and by default, every
-  // search reads them anew.
+  // Of a store: bytes that its rows, and codes a quarter as large, may take to stay in memory; of
+  // more, and by default, every search reads them anew. Of an exact index: the codes alone.
   size_t memory = 0;
 };
 

@@ -22,8 +22,8 @@ class ByteScan final : public Scan {
   void scan(size_t query, size_t count, size_t part, unsigned, Hit* hits,
             uint32_t* counts) override {
     FUNGI_ASSERT(query % group_ == 0);
-    const size_t first = part * part_rows(), rows = std::min(part_rows(), row_count_ - first);
-    const auto* panels = reinterpret_cast<const int8_t*>(row_codes_.data()) + first * code_width_;
+    const size_t first = part * part_rows(), rows = std::min(part_rows(), loaded_->count - first);
+    const auto* panels = reinterpret_cast<const int8_t*>(loaded_->codes.data()) + first * code_width_;
     const auto* codes = reinterpret_cast<const uint8_t*>(query_codes_.data());
     const RowTerms terms = terms_from(first);
     for (size_t i = 0; i < count; i += group_)
@@ -38,7 +38,7 @@ class ByteScan final : public Scan {
   }
   void reserve_rows(size_t count) override {
     const size_t bytes = round_up(count, kPanelRows) * code_width_;
-    if (bytes > row_codes_.bytes()) row_codes_ = Buffer(bytes);
+    if (bytes > own_rows_.codes.bytes()) own_rows_.codes = Buffer(bytes);
   }
 
   void store_query(size_t query, const float* v, double) override {
@@ -46,7 +46,7 @@ class ByteScan final : public Scan {
     set_query_terms(query, terms.scale, terms.norm, terms.residual, 0);
   }
   void store_row(size_t row, const float* v, double norm) override {
-    const CodeTerms terms = interleave(false, row, kPanelRows, v, row_codes_);
+    const CodeTerms terms = interleave(false, row, kPanelRows, v, own_rows_.codes);
     set_row_terms(row, terms.scale, terms.residual, norm, kCodeOffset * terms.sum);
   }
 
@@ -63,7 +63,7 @@ class ByteScan final : public Scan {
   }
 
   const size_t code_width_, group_;
-  Buffer query_codes_, row_codes_;
+  Buffer query_codes_;
 };
 
 }  // namespace

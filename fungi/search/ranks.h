@@ -15,8 +15,11 @@
 
 namespace fungi {
 
-// First row of this rank, and one past its last; boundaries are multiples of a block of sums.
-std::pair<size_t, size_t> own_rows(size_t rows, const Comm& comm);
+// First row of a rank, and one past its last; boundaries are multiples of a block of sums.
+std::pair<size_t, size_t> own_rows(size_t rows, size_t rank, size_t ranks);
+inline std::pair<size_t, size_t> own_rows(size_t rows, const Comm& comm) {
+  return own_rows(rows, comm.rank(), comm.size());
+}
 
 // Collective. `own` are rows first, first + 1, ... of `total`; every rank has all queries and gets
 // the whole answer.

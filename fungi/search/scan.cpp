@@ -101,18 +101,20 @@ void Scan::load_queries(View<const float> queries, size_t first_row, Pool& pool)
 }
 
 void Scan::load_rows(View<const float> rows, size_t first_row, Pool& pool) {
-  row_count_ = rows.rows;
-  const size_t padded = round_up(row_count_, kPanelRows);
-  row_norms_.assign(row_count_, 0);
-  for (auto* terms : {&bias_, &scale_, &residual_, &norm_}) terms->assign(padded, 0);
-  offset_.assign(padded, 0);
-  reserve_rows(row_count_);
-  pool.parallel_for(row_count_, kGrain, [&](size_t begin, size_t end, unsigned) {
+  ScanRows& own = own_rows_;
+  loaded_ = &own;
+  own.count = rows.rows;
+  const size_t padded = round_up(own.count, kPanelRows);
+  own.norms.assign(own.count, 0);
+  for (auto* terms : {&own.bias, &own.scale, &own.residual, &own.norm}) terms->assign(padded, 0);
+  own.offset.assign(padded, 0);
+  reserve_rows(own.count);
+  pool.parallel_for(own.count, kGrain, [&](size_t begin, size_t end, unsigned) {
     std::vector<float> v(padded_width_, 0);
     for (size_t j = begin; j < end; ++j) {
-      row_norms_[j] = exact_.norm(rows.row(j));
-      if (!std::isfinite(row_norms_[j])) fail_not_finite("database", first_row + j);
-      store_row(j, v.data(), prepare(rows.row(j), row_norms_[j], v.data()));
+      own.norms[j] = exact_.norm(rows.row(j));
+      if (!std::isfinite(own.norms[j])) fail_not_finite("database", first_row + j);
+      store_row(j, v.data(), prepare(rows.row(j), own.norms[j], v.data()));
     }
   });
   finish_rows(pool);
@@ -129,16 +131,18 @@ void Scan::set_query_terms(size_t query, double scale, double norm, double resid
 
 void Scan::set_row_terms(size_t row, double scale, double residual, double norm, int32_t offset) {
   const double bias = exact_.metric() == Metric::euclidean ? norm * norm : 0;
-  bias_[row] = down(bias * (1 - kRounding) - kTiny * double(width_));
-  scale_[row] = float(scale);
-  residual_[row] = up((residual + 2 * kUnit * norm) * (1 + kRounding));
-  norm_[row] = up(norm * (1 + kRounding));
-  if (extreme(norm)) residual_[row] = kInfinity;
-  offset_[row] = offset;
+  ScanRows& own = own_rows_;
+  own.bias[row] = down(bias * (1 - kRounding) - kTiny * double(width_));
+  own.scale[row] = float(scale);
+  own.residual[row] = up((residual + 2 * kUnit * norm) * (1 + kRounding));
+  own.norm[row] = up(norm * (1 + kRounding));
+  if (extreme(norm)) own.residual[row] = kInfinity;
+  own.offset[row] = offset;
 }
 
 RowTerms Scan::terms_from(size_t row) const {
-  return {&bias_[row], &scale_[row], &residual_[row], &norm_[row], &offset_[row]};
+  const ScanRows& r = *loaded_;
+  return {&r.bias[row], &r.scale[row], &r.residual[row], &r.norm[row], &r.offset[row]};
 }
 
 Scan::KeyRange Scan::range(size_t query, double key) const {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fungi/base/matrix.h"
@@ -32,6 +33,15 @@ inline void prefetch(const float* row, size_t width) {
 
 ScanKind resolve(ScanKind kind);  // never automatic
 
+// A block of the database as a scan wants it, and what bounds have to know of each row.
+struct ScanRows {
+  size_t count = 0;
+  std::vector<double> norms;  // of the rows as they are
+  std::vector<float> bias, scale, residual, norm;
+  std::vector<int32_t> offset;
+  Buffer codes;  // of the scan on bytes
+};
+
 // The mean of some rows spread over the database: near it, lengths and therefore rounding errors
 // are small. Empty where it would be of no use.
 std::vector<float> centre_of(View<const float> database, Metric metric);
@@ -48,8 +58,11 @@ class Scan {
   void load_queries(View<const float> queries, size_t first_row, Pool& pool);
   // Prepares a block of the database, replacing the one before.
   void load_rows(View<const float> rows, size_t first_row, Pool& pool);
+  // What load_rows() has prepared, for use_rows() of scans made alike: those on bytes only.
+  ScanRows take_rows() { return std::exchange(own_rows_, {}); }
+  void use_rows(const ScanRows& rows) { loaded_ = &rows; }  // borrowed
 
-  size_t parts() const { return (row_count_ + part_rows() - 1) / part_rows(); }
+  size_t parts() const { return (loaded_->count + part_rows() - 1) / part_rows(); }
   virtual size_t part_rows() const = 0;   // rows scanned by one call of scan()
   virtual size_t query_rows() const = 0;  // queries taken by one call of scan()
 
@@ -81,7 +94,7 @@ class Scan {
     return !(hit.lower > query_terms_[query].limit);
   }
 
-  double row_norm(size_t row) const { return row_norms_[row]; }  // of the loaded block
+  double row_norm(size_t row) const { return loaded_->norms[row]; }  // of the loaded block
   double query_norm(size_t query) const { return query_norms_[query]; }
 
  protected:
@@ -101,7 +114,9 @@ class Scan {
 
   const ExactKey exact_;
   const size_t width_, padded_width_;
-  size_t row_count_ = 0, query_count_ = 0;
+  size_t query_count_ = 0;
+  ScanRows own_rows_;
+  const ScanRows* loaded_ = &own_rows_;
   std::vector<QueryTerms> query_terms_;
 
  private:
@@ -109,16 +124,14 @@ class Scan {
 
   std::vector<float> centre_;
   double weight_;  // how many times the key holds the dot product: 2 for squared distances, else 1
-  std::vector<double> query_norms_, query_square_, row_norms_;
-  std::vector<float> bias_, scale_, residual_, norm_;
-  std::vector<int32_t> offset_;
+  std::vector<double> query_norms_, query_square_;
 };
 
 // The lower bound took away what rounding and the sum of the bound in f32 may amount to; twice that
 // leads to the other side.
 inline float Scan::upper(size_t query, size_t row, float lower) const {
   const QueryTerms& q = query_terms_[query];
-  const double norm = norm_[row], slack = double(q.norm) * residual_[row] + q.residual * norm;
+  const double norm = loaded_->norm[row], slack = double(q.norm) * loaded_->residual[row] + q.residual * norm;
   if (!std::isfinite(slack) || !std::isfinite(lower)) return kInfinity;
   const double value = lower + 2 * slack + 4 * (kRounding * norm * norm + kTiny * double(width_));
   return float(value + std::fabs(value) * 0x1p-22);  // rounded up, in less time

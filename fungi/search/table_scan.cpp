@@ -33,7 +33,7 @@ class TableScan final : public Scan {
 
   void scan(size_t query, size_t count, size_t part, unsigned worker, Hit* hits,
             uint32_t* counts) override {
-    const size_t first = part * part_rows(), rows = std::min(part_rows(), row_count_ - first);
+    const size_t first = part * part_rows(), rows = std::min(part_rows(), loaded_->count - first);
     Matrix<float>& dots = dots_[worker];
     const size_t bytes = kernel_.gemm_scratch(count, rows, width_);
     if (scratch_[worker].bytes() < bytes) scratch_[worker] = Buffer(bytes);
@@ -70,7 +70,7 @@ class TableScan final : public Scan {
       for (size_t p = begin; p < end; ++p) {
         const size_t first = p * part_rows();
         packed_[p] = kernel::pack(kernel_, std::as_const(rows_).view().slice(
-                                               first, std::min(part_rows(), row_count_ - first)));
+                                               first, std::min(part_rows(), loaded_->count - first)));
       }
     });
   }

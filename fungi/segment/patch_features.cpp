@@ -172,7 +172,7 @@ size_t PatchFeatures::pixel_count() const {
 PictureViews PatchFeatures::views() const {
   const State& s = *state_;
   const Preprocess& own = s.backbone.architecture().preprocess.transform;
-  if (s.options.preset == Preset::native)
+  if (!follows_reference(s.options.preset))
     return PictureViews(s.options.height, s.options.width, own.mean, own.std);
   // DEVIATION: the paper's code has ImageNet's statistics for every model, and 0.255 for 0.225.
   std::array<float, 3> std = kImageNetStd;

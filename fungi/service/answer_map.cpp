@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fungi/base/random.h"
 #include "fungi/evaluate/classify.h"
 #include "fungi/evaluate/metrics.h"
 #include "fungi/evaluate/pair.h"
@@ -17,10 +18,14 @@
 namespace fungi::service {
 namespace {
 
-// Some rows of all, evenly spread.
+// Some rows of all, evenly spread: one of each part, drawn, since classes may come in turns.
 std::vector<size_t> spread(size_t all, size_t most) {
   std::vector<size_t> rows(std::min(all, most));
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = i * all / rows.size();
+  const RandomStream draws(42, "rows of a map");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t begin = i * all / rows.size(), end = (i + 1) * all / rows.size();
+    rows[i] = begin + size_t(draws.uniform(i) * double(end - begin));
+  }
   return rows;
 }
 

@@ -9,6 +9,11 @@
 #include "fungi/service/state.h"
 
 namespace fungi::service {
+namespace {
+
+constexpr size_t kMostRows = 4'294'967'295;
+
+}  // namespace
 
 std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -74,7 +79,7 @@ WebAnswer answer_models(Service::State& state) {
 WebAnswer answer_rows(Service::State& state, const WebRequest& request) {
   Holding& held = state.holding(word(request, "store").value_or(""));
   const auto now = held.now();
-  const size_t offset = number(request, "offset", 0, 0, SIZE_MAX / 2);
+  const size_t offset = number(request, "offset", 0, 0, kMostRows);
   const size_t limit = number(request, "limit", 100, 1, 1000);
   Json list = Json::array();
   size_t total = 0;

@@ -73,10 +73,19 @@ void BatchQueue::stop() {
 
 void BatchQueue::work() {
   using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  constexpr double kPatience = 0.1, kMostPatience = 0.02;
   std::unique_lock lock(mutex_);
+  size_t last = 1;  // weight of the pass before
+  Seconds patience{0};
   for (;;) {
     work_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
+    // Those who had their answers together ask again together: the first of them waits a moment for
+    // the others, since a pass of one takes longer than its share of theirs.
+    if (last > 1)
+      work_.wait_for(lock, patience, [&] { return stopping_ || waiting_ >= last; });
+    if (queue_.empty()) continue;
     Jobs batch;
     size_t weight = 0;
     for (auto at = queue_.begin(); at != queue_.end();) {
@@ -99,7 +108,9 @@ void BatchQueue::work() {
     } catch (...) {
       trouble = std::current_exception();
     }
-    const std::chrono::duration<double> taken = Clock::now() - begin;
+    const Seconds taken = Clock::now() - begin;
+    last = weight;
+    patience = Seconds(std::min(kPatience * taken.count(), kMostPatience));
     lock.lock();
     seconds_per_weight_ += 0.2 * (taken.count() / double(weight) - seconds_per_weight_);
     for (const auto& job : batch) {

@@ -10,9 +10,10 @@
 
 namespace fungi::service {
 
-Holding::Holding(ServedStore source, size_t memory, Pool& pool)
+Holding::Holding(ServedStore source, size_t memory,
+                 const std::vector<std::shared_ptr<const Opened>>& others, Pool& pool)
     : source_(std::move(source)), memory_(memory), pool_(pool), seen_(mark()) {
-  opened_ = std::make_shared<const Opened>(source_, memory_, 1, nullptr, pool_);
+  opened_ = std::make_shared<const Opened>(source_, memory_, 1, others, pool_);
   if (!source_.data.empty()) samples_ = std::make_unique<Samples>(source_, opened_->manifest());
 }
 
@@ -55,8 +56,8 @@ std::shared_ptr<const Opened> Holding::now() {
   std::shared_ptr<const Opened> fresh;
   std::string trouble;
   try {
-    fresh = std::make_shared<const Opened>(source_, memory_, before->version() + 1, before.get(),
-                                           pool_);
+    fresh = std::make_shared<const Opened>(source_, memory_, before->version() + 1,
+                                           std::vector{before}, pool_);
   } catch (const Error& e) {
     trouble = "what lies there now cannot be opened: " + e.message();
   } catch (const std::bad_alloc&) {

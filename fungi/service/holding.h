@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "fungi/service/opened.h"
 #include "fungi/service/samples.h"
@@ -16,8 +17,9 @@ namespace fungi::service {
 
 class Holding {
  public:
-  // Error where it is no store or index now.
-  Holding(ServedStore source, size_t memory, Pool& pool);
+  // Error where it is no store or index now. others: those that are held already.
+  Holding(ServedStore source, size_t memory,
+          const std::vector<std::shared_ptr<const Opened>>& others, Pool& pool);
 
   const std::string& name() const { return source_.name; }
   // As it lies there. One that is being written stays as it was before; Refused (503) where it has

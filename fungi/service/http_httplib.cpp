@@ -74,8 +74,8 @@ class Protocol final : public httplib::Server, public Http {
     });
     Post("/", [this](const httplib::Request&, httplib::Response& out,
                      const httplib::ContentReader& read) { post(out, read); });
-    set_error_handler(Handler([this](const httplib::Request&, httplib::Response& out) {
-      if (out.body.empty()) put(explain(out.status), out);
+    set_error_handler(Handler([this](const httplib::Request& r, httplib::Response& out) {
+      if (out.body.empty()) put(unknown_method(r) ? answer_method(r) : explain(out.status), out);
     }));
     set_expect_100_continue_handler([](const httplib::Request&, httplib::Response&) {
       return current->refused ? current->refused->status : 100;
@@ -189,6 +189,20 @@ class Protocol final : public httplib::Server, public Http {
                  out);
     c.body_left = false;
     put(rules_.answer(c.request), out);
+  }
+
+  // The library takes the line of a request apart, and gives up at a method that it does not know.
+  static bool unknown_method(const httplib::Request& r) {
+    const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+    return !current->head_came && !r.method.empty() && r.target.starts_with('/') &&
+           r.version.starts_with("HTTP/1.") &&
+           std::all_of(r.method.begin(), r.method.end(), letter) && r.method != "GET" &&
+           r.method != "POST" && !current->wire->exceeded() && !current->wire->timed_out();
+  }
+  WebAnswer answer_method(const httplib::Request& r) {
+    current->request.method = r.method;
+    current->request.path = r.target.substr(0, r.target.find('?'));
+    return rules_.answer(current->request);
   }
 
   WebAnswer explain(int status) const {

@@ -12,9 +12,9 @@ namespace fungi::service {
 namespace {
 
 constexpr size_t kNeighbours = 15, kEpochs = 300, kPushed = 5;
-// 1 / (1 + a d^2b) falls from one to zero around a distance of 0.1: McInnes and others 2018, with
-// min_dist 0.1 and spread 1.
-constexpr double kA = 1.577, kB = 0.8951;
+// 1 / (1 + a d^2b) falls from one to zero around a distance of 0.5: McInnes and others 2018, with
+// min_dist 0.5 and spread 1, at which the points of a class can still be told apart.
+constexpr double kA = 0.583, kB = 1.334;
 constexpr double kMostMove = 4, kStart = 10;
 
 // Each axis to -1..1 about its middle, both by the same factor.

@@ -31,7 +31,9 @@ Reopened& SharedExtractor::get(Pool& pool) {
   return *reopened_;
 }
 
-bool SharedExtractor::makes_rows_of(const StoreManifest& other) const {
+bool SharedExtractor::makes_rows_of(const StoreManifest& other,
+                                    const std::filesystem::path& model) const {
+  if (model_ != model) return false;
   const StoreSpec &a = manifest_.spec, &b = other.spec;
   const auto same_state = [](const StoreState& x, const StoreState& y) {
     return x.name == y.name && x.checksum == y.checksum;
@@ -43,8 +45,8 @@ bool SharedExtractor::makes_rows_of(const StoreManifest& other) const {
                     other.state.end(), same_state);
 }
 
-Opened::Opened(const ServedStore& source, size_t memory, uint64_t version, const Opened* before,
-               Pool& pool)
+Opened::Opened(const ServedStore& source, size_t memory, uint64_t version,
+               const std::vector<std::shared_ptr<const Opened>>& others, Pool& pool)
     : source_(source), memory_(memory), version_(version) {
   const DatabaseOptions options{.memory = memory_};
   if (fungi::is_index(source_.path)) {
@@ -55,9 +57,11 @@ Opened::Opened(const ServedStore& source, size_t memory, uint64_t version, const
   }
   if (has_settings(manifest().spec))
     kind_ = sample_kind(read_settings(manifest().spec, source_.name).input);
-  extractor_ = before && before->extractor_->makes_rows_of(manifest())
-                   ? before->extractor_
-                   : std::make_shared<SharedExtractor>(all_, source_.model);
+  const auto alike = std::find_if(others.begin(), others.end(), [&](const auto& other) {
+    return other->extractor_->makes_rows_of(manifest(), source_.model);
+  });
+  extractor_ = alike != others.end() ? (*alike)->extractor_
+                                     : std::make_shared<SharedExtractor>(all_, source_.model);
   by_class_.resize(manifest().classes.size());
   for (size_t row = 0; row < all_->rows(); ++row) {
     const int64_t label = all_->label(row);

@@ -27,7 +27,8 @@ class SharedExtractor {
   // Error where the model is gone or another one; the next call looks again.
   Reopened& get(Pool& pool);
   bool ready() const { return ready_; }
-  bool makes_rows_of(const StoreManifest& manifest) const;
+  // Whether it is the extractor of such a store, whose model is said to be there.
+  bool makes_rows_of(const StoreManifest& manifest, const std::filesystem::path& model) const;
 
  private:
   const StoreManifest manifest_;
@@ -40,9 +41,10 @@ class SharedExtractor {
 
 class Opened {
  public:
-  // `before`: the same folder as it was; what has not changed of it is kept.
-  Opened(const ServedStore& source, size_t memory, uint64_t version, const Opened* before,
-         Pool& pool);
+  // others: the same folder as it was, or stores beside it: one extractor serves all that were made
+  // alike, so that weights are in memory once and samples of all are computed together.
+  Opened(const ServedStore& source, size_t memory, uint64_t version,
+         const std::vector<std::shared_ptr<const Opened>>& others, Pool& pool);
 
   const std::string& name() const { return source_.name; }
   uint64_t version() const { return version_; }

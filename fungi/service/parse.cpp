@@ -77,10 +77,98 @@ std::vector<std::string> texts_of(const Json& value, const std::string& param, s
 
 using Kind = Question::Kind;
 
-// Puts one question; a second is refused.
+// What one field says, in JSON or in a form.
+class Said {
+ public:
+  virtual ~Said() = default;
+  virtual std::string text() const = 0;
+  virtual size_t number(size_t least, size_t most) const = 0;
+  virtual std::vector<std::string> texts(size_t most) const = 0;  // a form says one at a time
+  virtual std::string bytes() const = 0;                          // of a file
+};
+
+class SaidInJson final : public Said {
+ public:
+  SaidInJson(const std::string& param, const Json& value) : param_(param), value_(value) {}
+  std::string text() const override { return text_of(value_, param_); }
+  size_t number(size_t least, size_t most) const override {
+    return number_of(value_, param_, least, most);
+  }
+  std::vector<std::string> texts(size_t most) const override {
+    return texts_of(value_, param_, most);
+  }
+  std::string bytes() const override { return read_base64(text(), param_); }
+
+ private:
+  const std::string& param_;
+  const Json& value_;
+};
+
+class SaidInForm final : public Said {
+ public:
+  explicit SaidInForm(const FormField& field) : field_(field) {}
+  std::string text() const override {
+    require_utf8(field_.value, field_.name);
+    return std::string(field_.value);
+  }
+  size_t number(size_t least, size_t most) const override {
+    return parse_number(text(), field_.name, least, most);
+  }
+  std::vector<std::string> texts(size_t) const override { return {text()}; }
+  std::string bytes() const override { return std::string(field_.value); }
+
+ private:
+  const FormField& field_;
+};
+
+// Takes field after field; a second question is refused.
 class Asked {
  public:
-  explicit Asked(ParsedSearch& to) : to_(to) {}
+  void take(const std::string& key, const Said& said) {
+    SearchRequest& s = to_.search;
+    if (key == "row")
+      put(Kind::row, key).row = said.number(0, kMostRows);
+    else if (key == "id")
+      put(Kind::row, key), to_.row_id = said.text();
+    else if (key == "text")
+      put(Kind::text, key).bytes = said.text();
+    else if (key == "image" || key == "file")
+      put(Kind::image, key).bytes = said.bytes(), to_.any_file = key == "file";
+    else if (key == "sound")
+      put(Kind::sound, key).bytes = said.bytes();
+    else if (key == "name")
+      s.question.id = said.text();
+    else if (key == "store")
+      s.store = said.text();
+    else if (key == "k")
+      s.k = said.number(1, kMostNeighbours);
+    else if (key == "features")
+      add(s.features, said, key, kMostSearches);
+    else if (key == "classes")
+      add(s.classes, said, key, kMostClasses);
+    else if (key == "effort")
+      s.search.effort = said.number(0, kMostEffort);
+    else if (key == "probes")
+      s.search.probes = said.number(0, kMostEffort);
+    else
+      refuse(fmt::format("there is no field '{}'", key.substr(0, 40)), key.substr(0, 40),
+             "/openapi.json has those there are");
+  }
+  // Of a file in a form, unless it is given another.
+  void name(const std::string& file) {
+    if (to_.search.question.id.empty()) to_.search.question.id = file;
+  }
+  ParsedSearch result() && {
+    if (first_.empty())
+      refuse("expected a question, found none", "body",
+             "send one of row, id, text, image, sound and file");
+    std::vector<std::string>& features = to_.search.features;
+    if (features.empty()) features = {""};
+    for (std::string& one : features) one = features_expression(one);
+    return std::move(to_);
+  }
+
+ private:
   Question& put(Kind kind, const std::string& param) {
     if (!first_.empty())
       refuse(fmt::format("expected one question, found '{}' and '{}'", first_, param), param,
@@ -89,102 +177,15 @@ class Asked {
     to_.search.question.kind = kind;
     return to_.search.question;
   }
-  void require() const {
-    if (first_.empty())
-      refuse("expected a question, found none", "body",
-             "send one of row, id, text, image, sound and file");
+  static void add(std::vector<std::string>& to, const Said& said, const std::string& param,
+                  size_t most) {
+    for (std::string& one : said.texts(most)) to.push_back(std::move(one));
+    if (to.size() > most) refuse(fmt::format("expected at most {}, found more", most), param);
   }
 
- private:
-  ParsedSearch& to_;
+  ParsedSearch to_{.search = {.features = {}}};
   std::string first_;
 };
-
-void parse_json_search(const WebRequest& request, ParsedSearch& to) {
-  SearchRequest& s = to.search;
-  Asked asked(to);
-  std::string name;
-  const Json body = parse_object(request);
-  for (const auto& [key, value] : body.items()) {
-    if (key == "row")
-      asked.put(Kind::row, key).row = number_of(value, key, 0, kMostRows);
-    else if (key == "id")
-      asked.put(Kind::row, key), to.row_id = text_of(value, key);
-    else if (key == "text")
-      asked.put(Kind::text, key).bytes = text_of(value, key);
-    else if (key == "image")
-      asked.put(Kind::image, key).bytes = read_base64(text_of(value, key), key);
-    else if (key == "sound")
-      asked.put(Kind::sound, key).bytes = read_base64(text_of(value, key), key);
-    else if (key == "name")
-      name = text_of(value, key);
-    else if (key == "store")
-      s.store = text_of(value, key);
-    else if (key == "k")
-      s.k = number_of(value, key, 1, kMostNeighbours);
-    else if (key == "features")
-      s.features = texts_of(value, key, kMostSearches);
-    else if (key == "classes")
-      s.classes = texts_of(value, key, kMostClasses);
-    else if (key == "effort")
-      s.search.effort = number_of(value, key, 0, kMostEffort);
-    else if (key == "probes")
-      s.search.probes = number_of(value, key, 0, kMostEffort);
-    else
-      refuse(fmt::format("there is no field '{}'", key.substr(0, 40)), key.substr(0, 40),
-             "/openapi.json has those there are");
-  }
-  asked.require();
-  s.question.id = name;
-}
-
-void parse_form_search(const WebRequest& request, ParsedSearch& to) {
-  SearchRequest& s = to.search;
-  Asked asked(to);
-  s.features.clear();
-  for (const FormField& field : read_multipart(request.content_type, request.body)) {
-    const std::string& key = field.name;
-    require_utf8(key, "body");
-    require_utf8(field.file_name, key);
-    const bool file = key == "file" || key == "image" || key == "sound";
-    if (file) {
-      Question& q = asked.put(key == "sound" ? Kind::sound : Kind::image, key);
-      to.any_file = key == "file";
-      q.bytes = field.value;
-      q.id = field.file_name;
-      continue;
-    }
-    require_utf8(field.value, key);
-    const std::string value(field.value);
-    if (key == "row")
-      asked.put(Kind::row, key).row = parse_number(value, key, 0, kMostRows);
-    else if (key == "id")
-      asked.put(Kind::row, key), to.row_id = value;
-    else if (key == "text")
-      asked.put(Kind::text, key).bytes = value;
-    else if (key == "store")
-      s.store = value;
-    else if (key == "k")
-      s.k = parse_number(value, key, 1, kMostNeighbours);
-    else if (key == "features")
-      s.features.push_back(value);
-    else if (key == "classes")
-      s.classes.push_back(value);
-    else if (key == "effort")
-      s.search.effort = parse_number(value, key, 0, kMostEffort);
-    else if (key == "probes")
-      s.search.probes = parse_number(value, key, 0, kMostEffort);
-    else
-      refuse(fmt::format("there is no field '{}'", key.substr(0, 40)), key.substr(0, 40),
-             "/openapi.json has those there are");
-  }
-  asked.require();
-  if (s.features.empty()) s.features = {""};
-  if (s.features.size() > kMostSearches || s.classes.size() > kMostClasses)
-    refuse(fmt::format("expected at most {} features and {} classes, found more", kMostSearches,
-                       kMostClasses),
-           "features");
-}
 
 }  // namespace
 
@@ -225,17 +226,23 @@ std::string read_base64(std::string_view text, const std::string& param, std::st
 }
 
 ParsedSearch parse_search(const WebRequest& request) {
-  ParsedSearch to;
+  Asked asked;
   const std::string type = media_type(request.content_type);
-  if (type == "multipart/form-data")
-    parse_form_search(request, to);
-  else if (type == "application/json")
-    parse_json_search(request, to);
-  else
+  if (type == "multipart/form-data") {
+    for (const FormField& field : read_multipart(request.content_type, request.body)) {
+      require_utf8(field.name, "body");
+      require_utf8(field.file_name, field.name);
+      asked.take(field.name, SaidInForm(field));
+      if (field.is_file) asked.name(field.file_name);
+    }
+  } else if (type == "application/json") {
+    const Json body = parse_object(request);
+    for (const auto& [key, value] : body.items()) asked.take(key, SaidInJson(key, value));
+  } else {
     throw Refused(415, "expected application/json or multipart/form-data, found another type",
                   "say so with Content-Type", 0, "body");
-  for (std::string& features : to.search.features) features = features_expression(features);
-  return to;
+  }
+  return std::move(asked).result();
 }
 
 EmbeddingRequest parse_embedding_request(const WebRequest& request) {

@@ -142,6 +142,7 @@ Service::Service(ServiceOptions options) : state_(std::make_unique<State>(std::m
   State& s = *state_;
   if (s.options.stores.empty()) fail("expected a store or an index, found none", "stores");
   std::set<std::string> names;
+  std::vector<std::shared_ptr<const service::Opened>> opened;
   for (ServedStore source : s.options.stores) {
     if (source.name.empty()) {
       const auto path = source.path.lexically_normal();
@@ -150,7 +151,9 @@ Service::Service(ServiceOptions options) : state_(std::make_unique<State>(std::m
     if (!names.insert(source.name).second)
       fail(fmt::format("two stores would be called '{}'", source.name), source.path.string(),
            "give one of them another name");
-    auto held = std::make_unique<service::Holding>(std::move(source), s.options.memory, s.searching);
+    auto held = std::make_unique<service::Holding>(std::move(source), s.options.memory, opened,
+                                                   s.searching);
+    opened.push_back(held->now());
     try {
       held->now()->extractor().get(s.computing);
     } catch (const Error& e) {

@@ -90,7 +90,8 @@ Service::State::State(ServiceOptions from)
       samples(
           {options.waiting, options.batch},
           [](const Job& a, const Job& b) {
-            return static_cast<const SampleJob&>(a).opened == static_cast<const SampleJob&>(b).opened;
+            return &static_cast<const SampleJob&>(a).opened->extractor() ==
+                   &static_cast<const SampleJob&>(b).opened->extractor();
           },
           [this](const Jobs& jobs) { run_samples(jobs); }),
       searches(

@@ -18,7 +18,7 @@ class ImageViews::Maker {
   virtual ~Maker() = default;
   virtual void open(const Image& image, uint32_t seed) = 0;
   virtual void write(size_t index, std::span<float> out) = 0;
-  size_t count = 1, floats = 0;
+  size_t count = 1;
   bool is_open = false;
 };
 
@@ -56,8 +56,9 @@ class CropMaker final : public ImageViews::Maker {
 
   void write(size_t index, std::span<float> out) override {
     const Crop& crop = crops_[index];
-    resizer_.resize(Pixels(*image_).crop(crop.left, crop.top, crop.width, crop.height), size_,
-                    size_, plan_.bilinear ? Filter::bilinear : Filter::bicubic, resized_);
+    const size_t own = view_side(plan_, index), size = own ? own : size_;
+    resizer_.resize(Pixels(*image_).crop(crop.left, crop.top, crop.width, crop.height), size, size,
+                    plan_.bilinear ? Filter::bilinear : Filter::bicubic, resized_);
     if (!augmentations_.empty()) apply(augmentations_[index], resized_);
     table_.write_planes(resized_, out.data());
   }
@@ -91,6 +92,7 @@ class PatchMaker final : public ImageViews::Maker {
   PatchMaker(const ImagePatches& plan, const Preprocess& preprocess)
       : patches_(preprocess.input_size,
                  patch_grid(preprocess.input_size, plan.patch_count, plan.stride_scale),
+                 plan.patch_size ? plan.patch_size : preprocess.input_size,
                  PixelTable(preprocess.mean, preprocess.std)) {}
   void open(const Image& image, uint32_t) override { patches_.open(image); }
   void write(size_t index, std::span<float> out) override { patches_.write(index, out); }
@@ -111,6 +113,13 @@ void check_count(size_t one, size_t other, const char* place) {
          place);
 }
 
+void check_size(size_t side, size_t input_size, const char* place) {
+  if (side > input_size)
+    fail(fmt::format("expected at most the {} pixels of the model's input, found {}", input_size,
+                     side),
+         place, "0 is as large as that");
+}
+
 [[noreturn]] void fail_plan() {
   fail("these views are of another kind of sample than images", "ViewPlan",
        "plan crops, patches or the whole image");
@@ -129,11 +138,13 @@ struct Counter {
     check_area(plan.global_area, "ImageCrops::global_area");
     check_area(plan.local_area, "ImageCrops::local_area");
     check_count(plan.global_crops, plan.local_crops, "ImageCrops::global_crops");
+    check_size(plan.local_size, input_size, "ImageCrops::local_size");
     return plan.global_crops + plan.local_crops;
   }
   size_t operator()(const ImagePatches& plan) const {
     const PatchGrid grid = patch_grid(input_size, plan.patch_count, plan.stride_scale);
     check_count(grid.count(), 0, "ImagePatches::stride_scale");
+    check_size(plan.patch_size, input_size, "ImagePatches::patch_size");
     return grid.count();
   }
 };
@@ -165,12 +176,12 @@ uint32_t view_seed(uint64_t seed, std::string_view purpose, std::string_view sam
   return uint32_t(RandomStream(seed, purpose, fnv1a64(sample_id)).bits(0));
 }
 
-ImageViews::ImageViews(const ViewPlan& plan, const Preprocess& preprocess) {
+ImageViews::ImageViews(const ViewPlan& plan, const Preprocess& preprocess)
+    : plan_(plan), input_size_(preprocess.input_size) {
   check(preprocess);
   const size_t count = image_view_count(plan, preprocess.input_size);
   maker_ = std::visit(MakerOf{preprocess}, plan);
   maker_->count = count;
-  maker_->floats = 3 * preprocess.input_size * preprocess.input_size;
 }
 
 ImageViews::~ImageViews() = default;
@@ -178,7 +189,10 @@ ImageViews::ImageViews(ImageViews&&) noexcept = default;
 ImageViews& ImageViews::operator=(ImageViews&&) noexcept = default;
 
 size_t ImageViews::count() const noexcept { return maker_->count; }
-size_t ImageViews::view_floats() const noexcept { return maker_->floats; }
+size_t ImageViews::view_floats(size_t view) const noexcept {
+  const size_t own = view_side(plan_, view), side = own ? own : input_size_;
+  return 3 * side * side;
+}
 
 void ImageViews::open(const Image& image, uint32_t seed) {
   check(image);
@@ -190,14 +204,15 @@ void ImageViews::open(const Image& image, uint32_t seed) {
 void ImageViews::open(const Sample& sample, uint32_t seed) { open(image_of(sample), seed); }
 
 void ImageViews::write(size_t view, InputBuffer& out) {
-  write(view, out.add_pixels(view_floats()));
+  const auto side = uint32_t(view_side(plan_, view));
+  write(view, out.add_pixels(3 * input_size_ * input_size_, 0, side).first(view_floats(view)));
 }
 
 void ImageViews::write(size_t index, std::span<float> out) {
   if (!maker_->is_open) fail("no image is open", "ImageViews::write", "call open() first");
-  if (index >= count() || out.size() != view_floats())
+  if (index >= count() || out.size() != view_floats(index))
     fail(fmt::format("expected a view from 0 to {} and room for {} numbers, found view {} and {}",
-                     count() - 1, view_floats(), index, out.size()),
+                     count() - 1, view_floats(index), index, out.size()),
          "ImageViews::write");
   maker_->write(index, out);
 }

@@ -52,14 +52,16 @@ PatchGrid patch_grid(size_t size, size_t patch_count, size_t stride_scale) {
   return {side, stride, (size - side) / stride + 1};
 }
 
-PatchViews::PatchViews(size_t size, const PatchGrid& grid, const PixelTable& table)
+PatchViews::PatchViews(size_t size, const PatchGrid& grid, size_t out_size,
+                       const PixelTable& table)
     : size_(size),
+      out_size_(out_size),
       grid_(grid),
       table_(table),
-      weights_(float_weights(grid.side, size, Filter::bicubic)),
+      weights_(float_weights(grid.side, out_size, Filter::bicubic)),
       turned_(3 * size * size),
       wide_(3 * size * size),
-      columns_(grid.per_axis * 3 * size * size) {}
+      columns_(grid.per_axis * 3 * size * out_size) {}
 
 void PatchViews::open(const Image& image) {
   resizer_.resize(image, size_, size_, Filter::bicubic, square_);
@@ -69,22 +71,23 @@ void PatchViews::open(const Image& image) {
   const size_t row = 3 * size_, taps = weights_.taps;
   for (size_t column = 0; column < grid_.per_axis; ++column) {
     const float* source = turned_.data() + column * grid_.stride * row;
-    for (size_t x = 0; x < size_; ++x)
+    for (size_t x = 0; x < out_size_; ++x)
       blend_rows(source + weights_.first[x] * row, row, weights_.weight.data() + x * taps, taps,
                  row, wide_.data() + x * row);
-    transpose(wide_.data(), size_, row, columns_.data() + column * row * size_);
+    transpose(wide_.data(), out_size_, row, columns_.data() + column * row * out_size_);
   }
 }
 
 void PatchViews::write(size_t index, std::span<float> out) const {
-  FUNGI_ASSERT(index < grid_.count() && out.size() == 3 * size_ * size_);
+  const size_t side = out_size_;
+  FUNGI_ASSERT(index < grid_.count() && out.size() == 3 * side * side);
   const size_t top = index / grid_.per_axis * grid_.stride, column = index % grid_.per_axis;
   for (size_t c = 0; c < 3; ++c) {
-    const float* source = columns_.data() + ((3 * column + c) * size_ + top) * size_;
-    for (size_t y = 0; y < size_; ++y)
-      blend_rows(source + weights_.first[y] * size_, size_,
-                 weights_.weight.data() + y * weights_.taps, weights_.taps, size_,
-                 out.data() + (c * size_ + y) * size_);
+    const float* source = columns_.data() + ((3 * column + c) * size_ + top) * side;
+    for (size_t y = 0; y < side; ++y)
+      blend_rows(source + weights_.first[y] * side, side,
+                 weights_.weight.data() + y * weights_.taps, weights_.taps, side,
+                 out.data() + (c * side + y) * side);
   }
 }
 

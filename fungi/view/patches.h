@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overlapping patches of one picture, each enlarged to the full input size: Patchify (SPEC 2.3.1).
+// Overlapping patches of one picture, each enlarged to the full input size, or to less: Patchify
+// (SPEC 2.3.1).
 // DEVIATION: a stride of 1/6 of the patch is rounded down, as both code bases do it, so 4 of 224
 // pixels at the right and lower edges are in no patch. The library always makes the picture 224
 // pixels large; no preset repeats that, the size is the model's. Internal to this room.
@@ -28,15 +29,16 @@ PatchGrid patch_grid(size_t size, size_t patch_count, size_t stride_scale);
 // image is opened; a patch then costs one pass down. 7 columns at size 224 keep 4 MB.
 class PatchViews {
  public:
-  PatchViews(size_t size, const PatchGrid& grid, const PixelTable& table);
+  // Cut out of a square of `size` pixels, enlarged to `out_size`.
+  PatchViews(size_t size, const PatchGrid& grid, size_t out_size, const PixelTable& table);
   void open(const Image& image);
-  void write(size_t index, std::span<float> out) const;  // [3, size, size]
+  void write(size_t index, std::span<float> out) const;  // [3, out_size, out_size]
 
  private:
-  size_t size_;
+  size_t size_, out_size_;
   PatchGrid grid_;
   PixelTable table_;
-  AxisWeights<float> weights_;  // side -> size
+  AxisWeights<float> weights_;  // side -> out_size
   PillowResizer resizer_;
   Image square_;
   std::vector<float> turned_;   // [x, channel, y]: the normalised picture, turned

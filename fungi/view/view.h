@@ -2,7 +2,7 @@
 // A sample as an objective wants to look at it. Views are written one at a time into the caller's
 // buffer, so that a worker never holds all 49 of them. Each kind of sample has one ViewMaker; of
 // images: the evaluation view, random crops, or overlapping patches (SPEC 3.5), each a normalised
-// float picture [3, S, S] for the backbone.
+// float picture [3, S, S] for the backbone, where S is its input size or less (view_side()).
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ class ImageViews final : public ViewMaker {
   ImageViews& operator=(ImageViews&&) noexcept;
 
   size_t count() const noexcept;        // views per image
-  size_t view_floats() const noexcept;  // 3 * S * S
+  size_t view_floats(size_t view = 0) const noexcept;  // 3 * S * S
 
   // Throws as image_of (sample.h), check() (image.h) and check_proportion (resize.h).
   void open(const Sample& sample, uint32_t seed) override;
@@ -75,6 +75,8 @@ class ImageViews final : public ViewMaker {
   class Maker;  // one kind of view
 
  private:
+  ViewPlan plan_;
+  size_t input_size_ = 0;
   std::unique_ptr<Maker> maker_;
 };
 

@@ -4,6 +4,7 @@
 One call per verb of the command line (`fungi.extract`, `fungi.knn`, ...), objects (`Extractor`, `Store`, `Index`), and
 estimators for scikit-learn (`fungi.sklearn`). Nothing but numpy is needed.
 """
+from fungi import ray
 from fungi._common import set_threads, threads
 from fungi._errors import (Error, FungiWarning, InputError, InputTypeError, MissingError, NotFittedError, SampleError)
 from fungi._evaluate import choose, cka, kmeans, knn, linear, retrieve
@@ -19,6 +20,6 @@ from fungi._works import bench, data, export, info, inspect, models, plan, promp
 __all__ = [
     "Error", "Extractor", "Failure", "Features", "Found", "FungiWarning", "Index", "InputError", "InputTypeError", "MissingError",
     "NotFittedError", "SampleError", "Segmenter", "Server", "Store", "__version__", "bench", "choose", "cka", "data", "export", "extract", "index", "info", "inspect",
-    "kmeans", "knn", "linear", "merge", "models", "pca", "plan", "project", "prompts", "pull", "report", "reproduce", "retrieve", "search", "segment",
+    "kmeans", "knn", "linear", "merge", "models", "pca", "plan", "project", "prompts", "pull", "ray", "report", "reproduce", "retrieve", "search", "segment",
     "serve", "set_threads", "threads",
 ]

@@ -31,32 +31,42 @@ def _seeded(store: Store | PathLike, seed: int | None) -> Any:
     return native(store if seed is None or isinstance(store, Store) else _fungi.with_seed(path(store, "store"), seed))
 
 
-def _over_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike | None], draws: bool, hint: str,
-                measures: Sequence[str], run: Callable[[int | None], list[Any]]) -> Any:
-    """The scores of a run; of seeds an OverSeeds of each combination."""
+def checked_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike | None], draws: bool, hint: str) -> list[int]:
+    """The seeds, where something depends on them; "{seed}" in the path of a store does."""
     places = any(not isinstance(s, Store) and s is not None and _fungi.names_seed(path(s, "store")) for s in stores)
     numbers = [count(seed, "seeds") for seed in seeds or []]
     if any(seed >= 1 << 32 for seed in numbers):
         raise InputError(f"expected seeds below 2^32, found {max(numbers)}", "seeds", "")
     _fungi.check_seeds(numbers, places, draws, hint)
+    return numbers
+
+
+def _spread(values: Sequence[Any]) -> tuple[Any, Any]:
+    """Mean and deviation; of lists, one for each place."""
+    if not isinstance(values[0], list):
+        return _fungi.spread_of([float(v) for v in values])
+    columns = [_spread(column) for column in zip(*values)]
+    return [m for m, _ in columns], [d for _, d in columns]
+
+
+def joined_seeds(seeds: list[int], each: Sequence[Any], measures: Sequence[str], features: str | None = None) -> OverSeeds:
+    """What one score of each seed has in common. features: where the scores do not say."""
+    spreads = {}
+    for name in measures:
+        values = [getattr(score, name) for score in each]
+        if all(value is not None for value in values):
+            spreads[name] = _spread(values)
+    return OverSeeds(each[0].features if features is None else features, seeds, {n: s[0] for n, s in spreads.items()},
+                     {n: s[1] for n, s in spreads.items()}, list(each), getattr(each[0], "relevance", None))
+
+
+def _over_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike | None], draws: bool, hint: str,
+                measures: Sequence[str], run: Callable[[int | None], list[Any]]) -> Any:
+    """The scores of a run; of seeds an OverSeeds of each combination."""
+    numbers = checked_seeds(seeds, stores, draws, hint)
     if not numbers:
         return run(None)
-    runs = [run(seed) for seed in numbers]
-    out = []
-    for each in zip(*runs):
-        spreads = {}
-        for name in measures:
-            values = [getattr(score, name) for score in each]
-            if any(value is None for value in values):
-                continue
-            if isinstance(values[0], list):
-                columns = [_fungi.spread_of([float(v) for v in column]) for column in zip(*values)]
-                spreads[name] = ([m for m, _ in columns], [d for _, d in columns])
-            else:
-                spreads[name] = _fungi.spread_of([float(v) for v in values])
-        out.append(OverSeeds(each[0].features, numbers, {n: s[0] for n, s in spreads.items()}, {n: s[1] for n, s in spreads.items()},
-                             list(each), getattr(each[0], "relevance", None)))
-    return out
+    return [joined_seeds(numbers, each, measures) for each in zip(*[run(seed) for seed in numbers])]
 
 
 def _without_pca(exact_gradients: bool, pca: int | None, memory: int | str, reduce: str) -> int:
@@ -197,11 +207,12 @@ def retrieve(database: Store | PathLike, queries: Store | PathLike, *, truth: Pa
 
 
 def choose(train: Store | PathLike, *, draw: Store | PathLike | None = None, features: str | None = None,
-           weights: Sequence[float] | None = None, k: int = 20, folds: int = 5, most_rows: int = 8192, seed: int = 42, threads: int = 0,
-           progress: Progress = None) -> Choice | StableChoice:
+           weights: Sequence[float] | None = None, k: int = 20, folds: int = 5, most_rows: int = 8192, seed: int | None = None,
+           seeds: Sequence[int] | None = None, threads: int = 0, progress: Progress = None) -> Choice | StableChoice | OverSeeds:
     """Which blocks of a store help on its own rows, and with how much weight.
 
     draw: a store of the same samples with another seed; labels are not looked at then, but what both draws agree on.
+    seed: of the folds and of rows drawn (42). seeds: a choice for each of them; "{seed}" in the path of a store stands for it.
 
     >>> import fungi
     >>> fungi.choose(train, k=5, folds=3).first.features
@@ -209,26 +220,48 @@ def choose(train: Store | PathLike, *, draw: Store | PathLike | None = None, fea
     """
     if weights is not None and not (weights and all(isinstance(v, (int, float)) and v > 0 for v in weights)):
         raise InputError(f"expected positive numbers, found {weights!r}", "weights", "")
-    if draw is not None:
+    if seed is not None and seeds:
+        raise InputError("one seed and several cannot both be meant", "seeds", "leave out seed or seeds")
+
+    def run(one_of: int | None) -> Choice | StableChoice:
+        drawn = count(one_of if one_of is not None else 42 if seed is None else seed, "seed")
+        grid = [float(v) for v in weights or []]
         with progress_function(progress) as show:
-            out = _fungi.choose_stable(native(train), native(draw), features or "", [float(v) for v in weights or []], count(k, "k", 1),
-                                       count(most_rows, "most_rows", 1), count(seed, "seed"), threads_of(threads), show)
-        warn(out["notes"])
-        return made(StableChoice, out, chosen=StableFeatures(**out["chosen"]),
-                    best_of_blocks=[StableFeatures(**f) for f in out["best_of_blocks"]])
-    with progress_function(progress) as show:
-        out = _fungi.choose(native(train), features or "", [float(v) for v in weights or []], count(k, "k", 1), count(folds, "folds", 1),
-                            count(most_rows, "most_rows", 1), count(seed, "seed"), threads_of(threads), show)
-    warn(out["notes"])
-    one = {name: WeightedFeatures(**out[name]) if out[name] else None for name in ("first", "chosen", "equal")}
-    return made(Choice, out, **one, best_of_blocks=[WeightedFeatures(**f) for f in out["best_of_blocks"]])
+            if draw is not None:
+                out = _fungi.choose_stable(_seeded(train, one_of), _seeded(draw, one_of), features or "", grid, count(k, "k", 1),
+                                           count(most_rows, "most_rows", 1), drawn, threads_of(threads), show)
+            else:
+                out = _fungi.choose(_seeded(train, one_of), features or "", grid, count(k, "k", 1), count(folds, "folds", 1),
+                                    count(most_rows, "most_rows", 1), drawn, threads_of(threads), show)
+        warn(out["notes"], 5)
+        if draw is not None:
+            return made(StableChoice, out, chosen=StableFeatures(**out["chosen"]),
+                        best_of_blocks=[StableFeatures(**f) for f in out["best_of_blocks"]])
+        one = {name: WeightedFeatures(**out[name]) if out[name] else None for name in ("first", "chosen", "equal")}
+        return made(Choice, out, **one, best_of_blocks=[WeightedFeatures(**f) for f in out["best_of_blocks"]])
+
+    numbers = checked_seeds(seeds, [train, draw], True, "")
+    if not numbers:
+        return run(None)
+    each = [run(one_of) for one_of in numbers]
+    measures = ["expected_accuracy", "expected_gain"] if draw is None else ["gain"]
+    return joined_seeds(numbers, each, measures, features or "all")
 
 
-def cka(store: Store | PathLike, *, features: str | None = None, threads: int = 0) -> Cka:
+def cka(store: Store | PathLike, *, features: str | None = None, seeds: Sequence[int] | None = None, threads: int = 0) -> Cka | OverSeeds:
     """Linear CKA between every two blocks: how much of one the other already says.
+
+    seeds: the same for each of them, for which "{seed}" stands in the path of the store; mean["cka"] and deviation["cka"] are lists.
 
     >>> import fungi
     >>> fungi.cka(train).blocks
     ['embedding', 'kl']
     """
-    return Cka(*_fungi.cka(native(store), features or "", threads_of(threads)))
+    numbers = checked_seeds(seeds, [store], False, "")
+    each = [Cka(*_fungi.cka(_seeded(store, seed), features or "", threads_of(threads))) for seed in numbers or [None]]
+    if not numbers:
+        return each[0]
+    if any(one.blocks != each[0].blocks for one in each):
+        raise InputError("the stores of different seeds have different blocks", "seeds", "extract them in the same way, but for the seed")
+    mean, deviation = _spread([one.cka.tolist() for one in each])
+    return OverSeeds("+".join(each[0].blocks), numbers, {"cka": mean}, {"cka": deviation}, each)

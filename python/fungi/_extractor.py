@@ -187,6 +187,11 @@ class Extractor:
         return str(self._native.precision())
 
     @property
+    def kernel(self) -> str:
+        """The instructions that compute, and in what precision. Rows of others differ in their last bits."""
+        return str(self._native.kernel())
+
+    @property
     def state(self) -> dict[str, NDArray[np.float32]]:
         """Heads, negatives and centres, as a store keeps them."""
         return dict(self._native.state())

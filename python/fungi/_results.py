@@ -160,6 +160,10 @@ class StableChoice:
     best_of_blocks: list[StableFeatures]
     notes: list[str]
 
+    @property
+    def gain(self) -> float:
+        return self.chosen.gain
+
 
 @dataclass
 class Cka:

@@ -179,14 +179,14 @@ def _texts(data: PathLike | None, **columns: str) -> dict[str, str]:
 
 
 def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), audio: Iterable[Any] = (), texts: Iterable[str] = (), rows: Sequence[str] = (),
-           k: int = 8, data: PathLike | None = None, text_column: str = "", label_column: str = "", id_column: str = "",
+           k: int = 8, data: PathLike | None = None, split: str = "", text_column: str = "", label_column: str = "", id_column: str = "",
            model: PathLike | None = None, given: Any = None, features: str | None = None, metric: str | None = None,
            effort: int = 0, probes: int = 0, threads: int = 0) -> SearchResult:
     """The rows nearest to pictures, sounds or texts, which are extracted as the rows were, or to rows by their id.
 
     target: a store, every row of which is compared, or an index of one. images: paths, bytes, PIL pictures, arrays.
     audio: paths, bytes, (array, rate).
-    data: the texts that were extracted, to show them.
+    data: the texts that were extracted, to show them; split: the split of them that was extracted.
 
     >>> import fungi
     >>> answer = fungi.search(train, images=["demo/images/test/bag/00018.png"], k=2).queries[0]
@@ -207,7 +207,7 @@ def search(target: Store | Index | PathLike, *, images: Iterable[Any] = (), audi
     arrays = _models.arrays(given)
     asked = [_fungi.Samples([one for chunk in _inputs.chunks(these, kind) for one in chunk], [], kind)
              for kind, these in asked_for.items() if these]
-    shown = _texts(data, text_column=text_column, label_column=label_column, id_column=id_column)
+    shown = _texts(data, split=split, text_column=text_column, label_column=label_column, id_column=id_column)
     out = _fungi.search(where, asked, rows, count(k, "k", 1), _models.pulled(path(model, "model")), None if arrays is None else arrays["projection"],
                         features or "", metric or "", _fungi.SearchOptions(effort, probes), threads_of(threads))
     warn(out["notes"])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fungi import _fungi, _inputs
 from fungi._common import PathLike, Progress, choice, count, path, progress_function, threads as threads_of, warn
 from fungi._errors import Error, InputError
+from fungi._evaluate import checked_seeds, joined_seeds
 from fungi._extract import PROJECTIONS
 from fungi._extractor import Failure
 from fungi._models import pulled
@@ -94,8 +95,8 @@ def _pictures(pictures: Sequence[Any], output: str, segmenter: Segmenter, colour
 def segment(data: Any, output: PathLike, *, model: PathLike | None = None, bank: PathLike | None = None,
             size: int | str | Sequence[int] | None = None, objectives: str | None = None, preset: str | None = None,
             layer: str | None = None, precision: str | None = None, facts: Mapping[str, Any] | None = None,
-            projection: str | None = None, projection_dim: int | None = None, seed: int | None = None, memory: int | None = None,
-            epochs: int | None = None, images: int | None = None, few_shot: bool = False, k: int | None = None,
+            projection: str | None = None, projection_dim: int | None = None, seed: int | None = None,
+            seeds: Sequence[int] | None = None, memory: int | None = None, epochs: int | None = None, images: int | None = None, few_shot: bool = False, k: int | None = None,
             temperature: float | None = None, search: str | None = None, lists: int | None = None, probes: int | None = None,
             rerank: int | None = None, layout: str | None = None, split: str | None = None, test_split: str | None = None,
             class_names: PathLike | None = None, ignore: int | None = None, at_picture_size: bool = False, no_masks: bool = False,
@@ -107,6 +108,9 @@ def segment(data: Any, output: PathLike, *, model: PathLike | None = None, bank:
     a memory, scores, masks and a page go into the folder `output`, and a `Segmentation` is returned. With `bank`, the memory
     of an earlier run (OUTPUT/bank): pictures, whose masks go into the file `output`, or a folder for several; then a
     `SegmentedPicture` of each is returned. Called again, it goes on where it was stopped.
+
+    seeds: the whole once for each of them, into the folder where "{seed}" in `output` stands for it; an OverSeeds of each kind of
+    features is returned.
 
     >>> import fungi
     >>> pairs = "tests/golden/segment/pairs"
@@ -127,7 +131,7 @@ def segment(data: Any, output: PathLike, *, model: PathLike | None = None, bank:
     flags = {"few_shot": few_shot, "at_picture_size": at_picture_size, "no_masks": no_masks, "no_page": no_page}
     out = path(output, "output")
     if bank is not None:
-        given = [*stated, *(name for name, on in flags.items() if on), *(["size"] if size is not None else []),
+        given = [*stated, *(["seeds"] if seeds is not None else []), *(name for name, on in flags.items() if on), *(["size"] if size is not None else []),
                  *(["shown"] if shown is not None else [])]
         if given:
             raise InputError("was decided when the memory was made", given[0], "leave it out")
@@ -144,8 +148,18 @@ def segment(data: Any, output: PathLike, *, model: PathLike | None = None, bank:
         raise InputError(f"expected the two data sets [train, test], found {len(sets)}", "data", "with bank= give pictures")
     if model is None:
         raise InputError("expected a model, found none", "model", "give a checkpoint of a vision transformer")
-    return _test(sets, out, pulled(path(model, "model")), stated, flags, _size(512 if size is None else size), 6 if shown is None else shown,
-                 threads, progress)
+    if seeds and seed is not None:
+        raise InputError("one seed and several cannot both be meant", "seeds", "leave out seed or seeds")
+
+    def run(into: str, more: dict[str, Any]) -> Segmentation:
+        return _test(sets, into, pulled(path(model, "model")), {**stated, **more}, flags, _size(512 if size is None else size),
+                     6 if shown is None else shown, threads, progress)
+
+    numbers = checked_seeds(seeds, [out], False, "")
+    if not numbers:
+        return run(out, {})
+    each = [run(_fungi.with_seed(out, number), {"seed": number}).results for number in numbers]
+    return [joined_seeds(numbers, kinds, ["miou", "miou_present", "miou_hungarian", "pixel_accuracy"]) for kinds in zip(*each)]
 
 
 def _test(sets: list[Any], output: str, model: str, stated: dict[str, Any], flags: dict[str, bool], size: tuple[int, int], shown: int,

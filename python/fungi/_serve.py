@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from types import TracebackType
+from typing import IO
 
 from fungi import _command
 from fungi._common import PathLike, count, path, seconds, size, threads as threads_of
@@ -15,9 +17,16 @@ from fungi._errors import InputError
 class Server:
     """A server that runs until stop(), the end of a `with`, or the end of this program."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, said: IO[str]) -> None:
         self._process = process
+        self._said = said
         self.url = url
+
+    @property
+    def notes(self) -> list[str]:
+        """What the server has said so far, such as that a model is not where it was."""
+        self._said.seek(0)
+        return self._said.read().splitlines()
 
     def stop(self, timeout: float = 60) -> None:
         """Whoever has asked is answered first."""
@@ -28,9 +37,8 @@ class Server:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
     def __enter__(self) -> Server:
         return self
@@ -90,12 +98,15 @@ def serve(stores: PathLike | Sequence[PathLike], *, data: PathLike | Iterable[Pa
         words += ["--memory", str(size(memory, "memory"))]
     if threads_of(threads):
         words += ["--threads", str(threads_of(threads))]
-    process = subprocess.Popen([_command.command(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stderr is not None
+    # A pipe that nobody reads would stop a server that has much to say.
+    said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+    process = subprocess.Popen([_command.command(), *words], stdout=subprocess.PIPE, stderr=said, text=True)
+    assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        lines = process.stderr.read().strip().splitlines()
         process.wait()
-        process.stdout.close(), process.stderr.close()
-        raise _command.error_of("serve", lines)
-    return Server(process, json.loads(line)["url"])
+        process.stdout.close()
+        said.seek(0)
+        with said:
+            raise _command.error_of("serve", said.read().strip().splitlines())
+    return Server(process, json.loads(line)["url"], said)

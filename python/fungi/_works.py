@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fungi import _command, _fungi, _models
 from fungi._common import PathLike, choice, count, path, seconds, size, threads as threads_of, warn
 from fungi._errors import Error, InputError
+from fungi._evaluate import REDUCTIONS, checked_seeds
 from fungi._extractor import objective_words
 from fungi._results import Inspection, TensorInfo
 from fungi._search import Index
@@ -38,13 +39,15 @@ def export(store: Store | PathLike, output: PathLike, *, format: str = "npz", sp
 
 
 def report(train: Store | PathLike, test: Store | PathLike, output: PathLike = "report.html", *,
-           train_pictures: PathLike | None = None, test_pictures: PathLike | None = None, hop: float = 0, text_column: str = "",
-           label_column: str = "", id_column: str = "", queries: int = 12,
-           k: int | None = None, pca: int = 512, memory: int | str = 0, threads: int = 0) -> str:
+           train_pictures: PathLike | None = None, test_pictures: PathLike | None = None, hop: float = 0, split: str = "",
+           test_split: str = "", text_column: str = "", label_column: str = "", id_column: str = "", queries: int = 12,
+           k: int | None = None, pca: int = 512, reduce: str = "pca", seeds: Sequence[int] | None = None, memory: int | str = 0,
+           threads: int = 0) -> str:
     """One self-contained HTML page: what the gradients add to the embedding. Gives its path.
 
     train_pictures, test_pictures: the data sets, of pictures, texts or sounds, to show neighbours. hop: of sounds, as they
-    were extracted.
+    were extracted. split, test_split: the splits of the data sets, where they were extracted with them. reduce: "pca", or a random matrix ("sign", "gaussian", "sparse"). seeds: also mean and deviation over these,
+    for which "{seed}" stands in the paths of the stores; the rest of the page is of the first.
 
     >>> import fungi, os
     >>> page = fungi.report(train, test, folder + "/report.html")
@@ -56,10 +59,14 @@ def report(train: Store | PathLike, test: Store | PathLike, output: PathLike = "
     if (train_pictures is None) != (test_pictures is None):
         raise InputError("neighbours are shown with the pictures of both", "train_pictures", "give both data sets, or none")
     out = path(output, "output")
-    warn(_fungi.report(native(train), native(test), out, path(train_pictures, "train_pictures"), path(test_pictures, "test_pictures"),
-                       {"hop": seconds(hop, "hop"), "text_column": text_column, "label_column": label_column, "id_column": id_column},
-                       None if k is None else count(k, "k", 1), count(queries, "queries"), count(pca, "pca"), size(memory),
-                       threads_of(threads)))
+    choice(reduce, "reduce", REDUCTIONS)
+    numbers = checked_seeds(seeds, [train, test], reduce != "pca" and pca > 0, ", or give a random reduce")
+    paths = [tuple(_fungi.with_seed(folder_of(store), seed) for store in (train, test)) for seed in numbers or [0]]
+    warn(_fungi.report(*(native(store) for store in (paths[0] if numbers else (train, test))), out, path(train_pictures, "train_pictures"), path(test_pictures, "test_pictures"),
+                       {"hop": seconds(hop, "hop"), "split": split, "text_column": text_column, "label_column": label_column,
+                        "id_column": id_column}, test_split,
+                       None if k is None else count(k, "k", 1), count(queries, "queries"), count(pca, "pca"), reduce,
+                       [(seed, *both) for seed, both in zip(numbers, paths)], size(memory), threads_of(threads)))
     return out
 
 
@@ -114,12 +121,14 @@ def info(folder: PathLike | Store | Index | None = None) -> dict[str, Any]:
     return dict(_fungi.store_facts(where))
 
 
-def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, seconds: float = 3, batch: int = 0,
+def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, presets: str | Iterable[str] | None = None,
+          seconds: float = 3, batch: int = 0,
           layer: str | None = None, layers: str | Iterable[str] | None = None, precision: str | None = None,
           facts: Mapping[str, Any] | None = None, threads: int = 0) -> dict[str, Any]:
     """Samples per second of a backbone, and where the time goes: a checkpoint, or random weights by architecture name.
 
-    It runs in a process of its own, so that nothing else of this one is measured.
+    `presets` measures whole features under each of these, side by side. It runs in a process of its own, so that nothing else
+    of this one is measured.
 
     >>> import fungi
     >>> fungi.bench("vit_tiny_patch16_224", seconds=0.1)["views_per_sample"]
@@ -128,8 +137,9 @@ def bench(model: PathLike, *, objectives: str | Iterable[str] | None = None, sec
     words = ["bench", "-m", path(model, "model"), "--seconds", str(seconds), "--json", "-j", str(threads_of(threads))]
     if objectives is not None:
         words += ["--objectives", *(objective_words(objectives) or [])]
-    if layers is not None:
-        words += ["--layers", *([layers] if isinstance(layers, str) else layers)]
+    for option, several in (("--presets", presets), ("--layers", layers)):
+        if several is not None:
+            words += [option, *([several] if isinstance(several, str) else several)]
     for option, value in (("--batch", batch), ("--layer", layer), ("--precision", precision)):
         if value:
             words += [option, str(value)]
@@ -163,7 +173,7 @@ def plan(model: PathLike, samples: float, *, objectives: str | Iterable[str] | N
 
 
 def prompts(train: Store | PathLike, test: Store | PathLike, output: PathLike | None = None, *, train_data: PathLike | None = None,
-            test_data: PathLike | None = None, text_column: str | None = None, label_column: str | None = None,
+            test_data: PathLike | None = None, split: str | None = None, test_split: str | None = None, text_column: str | None = None, label_column: str | None = None,
             id_column: str | None = None, k: int | None = None, features: str | None = None, metric: str | None = None,
             pca: int | None = None, memory: int | str | None = None, nearest: str | None = None, random: bool = False,
             seed: int | None = None, template: PathLike | None = None, model: str | None = None, endpoint: str | None = None,
@@ -175,7 +185,7 @@ def prompts(train: Store | PathLike, test: Store | PathLike, output: PathLike | 
     returned. It runs in a process of its own.
     """
     words = ["prompts", folder_of(train), folder_of(test), "--json", "-j", str(threads_of(threads))]
-    stated = {"output": output, "train_data": train_data, "test_data": test_data, "text_column": text_column,
+    stated = {"output": output, "train_data": train_data, "test_data": test_data, "split": split, "test_split": test_split, "text_column": text_column,
               "label_column": label_column, "id_column": id_column, "k": k, "features": features, "metric": metric, "pca": pca,
               "memory": memory, "nearest": nearest, "seed": seed, "template": template, "model": model, "endpoint": endpoint,
               "replies": replies, "parallel": parallel, "tries": tries, "timeout": timeout, "key_variable": key_variable,

@@ -286,6 +286,8 @@ def test_bench():
     theirs = cli_json("bench", "-m", "vit_tiny_patch16_224", "--seconds", 0.1, "--objectives", "none")
     ours = fungi.bench("vit_tiny_patch16_224", seconds=0.1, objectives="none")
     assert theirs.keys() == ours.keys() and ours["views_per_sample"] == theirs["views_per_sample"]
+    both = fungi.bench("vit_tiny_patch16_224", seconds=0.1, objectives="kl", presets=["paper", "fast"], precision="f32")
+    assert [(p["preset"], p["precision"], p["views_per_sample"]) for p in both["presets"]] == [("paper", "f32", 1), ("fast", "f32", 1)]
 
 
 def test_models_of_a_hub(tmp_path, monkeypatch):

@@ -98,7 +98,7 @@ TEST(CommandLine, TheDocumentListsEveryParameterOfEveryObjective) {
     const auto native = default_parameters(name, Preset::native, kind);
     for (size_t i = 0; i < native.size(); ++i) {
       std::string values = text(native[i]);
-      for (const Preset preset : {Preset::paper, Preset::lib})
+      for (const Preset preset : {Preset::paper, Preset::lib, Preset::fast})
         if (const std::string other = text(default_parameters(name, preset, kind)[i]);
             other != text(native[i]))
           values += fmt::format("; {} {}", to_string(preset), other);
@@ -201,6 +201,28 @@ TEST(CommandLine, BenchPrintsOneObject) {
     EXPECT_EQ(wrong.status, 2) << k;
     EXPECT_NE(wrong.err.find("at least 1"), std::string::npos) << wrong.err;
   }
+}
+
+TEST(CommandLine, BenchOfPresetsSideBySide) {
+  const std::string bench = "bench -m vit_tiny_patch16_224 --seconds 0.1 --presets paper fast ";
+  const std::string some = "--objectives kl dino:global_crops=1,local_crops=1 ";
+  const Outcome o = run_fungi(bench + some + "--json");
+  ASSERT_EQ(o.status, 0) << o.err;
+  const auto json = nlohmann::json::parse(o.out);
+  ASSERT_EQ(json["presets"].size(), 2u);
+  const auto &paper = json["presets"][0], &fast = json["presets"][1];
+  EXPECT_EQ(paper["ratio"], 1);
+  EXPECT_NE(paper["precision"], "int8");
+  EXPECT_EQ(fast["precision"], "int8");
+  EXPECT_EQ(paper["views_per_sample"], 3);
+  EXPECT_LT(fast["gflop_per_sample"], paper["gflop_per_sample"]) << "its local crop is smaller";
+  EXPECT_GT(fast["samples_per_second"], 0);
+  const Outcome text = run_fungi(bench + some);
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("\nfast      int8"), std::string::npos) << text.out;
+  EXPECT_EQ(run_fungi(bench + "--objectives none").status, 2);
+  EXPECT_EQ(run_fungi(bench + "--batch 2").status, 2);
+  EXPECT_EQ(run_fungi("bench -m vit_tiny_patch16_224 --presets quick").status, 2);
 }
 
 // The packed weights of a ViT-B are 172 MB in bf16; docs/performance.md says what a run adds.

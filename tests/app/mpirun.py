@@ -27,7 +27,8 @@ class Place:
         (self.folder / "model").mkdir()
         for name in ("model.safetensors", "config.json"):
             shutil.copy(pathlib.Path(root) / "demo" / name, self.folder / "model")
-        self.pictures = pathlib.Path(root).resolve() / "demo/images/test"
+        self.root = pathlib.Path(root).resolve()
+        self.pictures = self.root / "demo/images/test"
         self.env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", TMPDIR=str(self.folder))
 
     def extract(self, store, *more, limit=60):

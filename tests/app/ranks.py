@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import time
+import wave
 
 from mpirun import MPIRUN, place, ranks_of, started, wait_for
 
@@ -47,6 +48,24 @@ def kills(made):
         made.run(made.extract(store, limit=160), 2 + stores % 3)
         made.expect_same("whole160", store, f"killed, store {stores}")
     print(f"{struck} ranks were killed, {stores} stores")
+
+
+def notes(made):
+    """Rank 0 speaks for all: sounds of another rate on every rank, and one that cannot be read."""
+    clips = made.folder / "clips"
+    clips.mkdir()
+    for i in range(12):
+        with wave.open(str(clips / f"{i:02}.wav"), "wb") as clip:
+            clip.setnchannels(1), clip.setsampwidth(2), clip.setframerate(8000)
+            clip.writeframes(random.Random(i).randbytes(4000))
+    (clips / "05.wav").write_bytes(b"RIFF")
+    command = [made.fungi, "extract", clips, "-m", made.root / "tests/golden/backbone/hf_ast", "--objectives", "none", "--shard", 2, "-j", 1, "--json"]
+    one = json.loads(made.run([*command, "-o", made.folder / "heard1"], status=3)[0])
+    three = json.loads(made.run([*command, "-o", made.folder / "heard3"], 3, status=3)[0])
+    assert any("11 samples have another rate" in note for note in one["notes"]), one["notes"]
+    assert one["notes"] == three["notes"], (one["notes"], three["notes"])
+    assert three["failed"] == 1
+    made.expect_same("heard1", "heard3", "sounds")
 
 
 def ranks_that_differ(made):
@@ -116,7 +135,7 @@ def evaluations(made):
 
 def main():
     with place(*sys.argv[1:3]) as made:
-        for part in (same_stores, kills, ranks_that_differ, full_disk, rank_that_stands_still, evaluations):
+        for part in (same_stores, kills, notes, ranks_that_differ, full_disk, rank_that_stands_still, evaluations):
             begin = time.monotonic()
             part(made)
             print(f"{part.__name__}: {time.monotonic() - begin:.1f} s", flush=True)

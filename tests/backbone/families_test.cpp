@@ -8,6 +8,7 @@
 #include "fungi/backbone/backbone.h"
 #include "tests/support/golden_family.h"
 #include "tests/support/print.h"
+#include "tests/support/tiny_checkpoint.h"
 
 namespace fungi {
 namespace {
@@ -17,22 +18,26 @@ using golden::Family;
 // Whose files have biases of queries and values alone.
 bool has_no_key_bias(const std::string& name) {
   for (const char* family : {"timm_eva02_clip", "timm_eva_giant", "timm_dinov3_plus",
-                             "timm_rope_gap", "hf_dinov3", "whisper"})
+                             "timm_rope_gap", "hf_dinov3", "authors_dinov3", "whisper"})
     if (name.starts_with(family)) return true;
   return false;
 }
 
 class Families : public testing::TestWithParam<std::tuple<std::string, Isa>> {};
 
-TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
-  const auto& [name, isa] = GetParam();
+struct Tolerance {
+  double embedding, gradient;  // relative to the length of what is expected
+};
+
+// Embeddings and the gradients of four layers, with a seed on all tokens where there is one.
+void expect_golden(const std::string& name, Isa isa, Precision precision, Tolerance within) {
   const Family family(name);
   Pool pool(1);
   const size_t n = family.input.rows();
   const golden::Array embedding = family.array("embedding"), seed = family.array("seed");
   const std::vector<float> gradient_seed = seed.floats();
 
-  BackboneOptions options{.isa = isa, .precision = Precision::f32};
+  BackboneOptions options{.isa = isa, .precision = precision};
   options.stated_facts = family.stated_facts();
   options.tokens = !family.token_seed.empty();
   ASSERT_EQ(family.facts.at("layers").size(), 4u);
@@ -54,7 +59,7 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
     for (size_t i = 0; i < n; ++i)
       EXPECT_LT(
           golden::relative_error(out.row(i), embedding.values.data() + i * out.cols(), out.cols()),
-          2e-5)
+          within.embedding)
           << "sample " << i;
 
     LayerGradient g;
@@ -74,10 +79,23 @@ TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
       if (has_no_key_bias(name) && options.layer.ends_with("qkv"))
         for (size_t y = rows / 3; y < 2 * rows / 3; ++y)
           full[y * cols + cols - 1] = 0;  // the file has no such parameter
-      EXPECT_LT(golden::relative_error(full.data(), truth, full.size()), 1e-4)
+      EXPECT_LT(golden::relative_error(full.data(), truth, full.size()), within.gradient)
           << options.layer << ", sample " << i;
     }
   }
+}
+
+TEST_P(Families, EmbeddingsTokensAndLayerGradients) {
+  expect_golden(std::get<0>(GetParam()), std::get<1>(GetParam()), Precision::f32, {2e-5, 1e-4});
+}
+
+// bf16 keeps 8 bits of a number. These networks are 16 wide, so that little averages out, and in
+// these four gradients are small differences: a wrong path (an activation, a scale, a gate, a
+// position) is off by tens of percent.
+TEST_P(Families, InBf16) {
+  const auto& [name, isa] = GetParam();
+  const bool rough = name == "hf_vit_classifier" || name == "kwt" || name == "t5" || name == "t5_encoder";
+  expect_golden(name, isa, Precision::bf16, {0.03, rough ? 0.2 : 0.08});
 }
 
 TEST_P(Families, AllTokens) {
@@ -103,6 +121,29 @@ TEST_P(Families, AllTokens) {
   EXPECT_LT(golden::relative_error(tokens.data(), kept.data(), kept.size()), 2e-5);
   EXPECT_LT(golden::relative_error(out.data(), embedding.values.data(), embedding.values.size()),
             2e-5);
+}
+
+// Angles that the encoder would not compute, and a mask that was never set.
+TEST(GoldenFamilies, Dinov3WithOtherAnglesIsRefused) {
+  const Family family("authors_dinov3");
+  const Checkpoint whole = family.checkpoint();
+  Pool pool(1);
+  for (const auto& [tensor, said] : {std::pair("rope_embed.periods", "theta 100"),
+                                     std::pair("blocks.1.attn.qkv.bias_mask", "not finite")}) {
+    const test::TemporaryFolder folder;
+    test::TinyCheckpoint c = test::shaped_like(whole);
+    for (const auto& [name, shape] : c.shapes) {
+      const Matrix<float> read = whole.read(name);
+      c.values[name].assign(read.data(), read.data() + read.rows() * read.cols());
+    }
+    c.values.at(tensor).back() = tensor == std::string("rope_embed.periods") ? 9.0f : NAN;
+    try {
+      Backbone::open(Checkpoint::open(c.write(folder)), {}, pool);
+      ADD_FAILURE() << tensor;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(said), std::string::npos) << e.what();
+    }
+  }
 }
 
 TEST(GoldenFamilies, NoneIsLost) { EXPECT_GE(golden::backbones().size(), 95u); }

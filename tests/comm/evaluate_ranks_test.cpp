@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluations on one to four ranks have the bytes of one process: PCA, neighbours, k-means, linear
 // probe, CKA and retrieval; also where ranks are more than there are blocks of rows.
+#include <atomic>
+
 #include "fungi/base/random.h"
 #include "fungi/comm/bytes.h"
 #include "fungi/evaluate/cka.h"
 #include "fungi/evaluate/protocol.h"
+#include "fungi/pca/covariance.h"
 #include "fungi/retrieve/pca_folder.h"
 #include "fungi/search/ranks.h"
 #include "fungi/store/writer.h"
@@ -134,49 +137,126 @@ TEST(EvaluateOnRanks, Clusters) {
 }
 
 TEST(EvaluateOnRanks, LinearProbe) {
-  expect_same_on_ranks([&](Comm* ranks, Pool& pool) {
-    LinearProtocol protocol{.combinations = combined(ranks, 24)};
-    protocol.probe.lambdas = {1e-3};
-    const LinearResult found =
-        evaluate_linear(*stores().train, *stores().test, nullptr, protocol, pool);
-    const LinearProbeScore& score = found.combinations.at(0).score;
-    ByteWriter out;
-    out.matrix<double>(score.model.weights), out.numbers(score.predicted);
-    out.number(score.accuracy);
-    return out.take();
-  });
+  enum Variant { plain, shots, validated, reduced };
+  for (const Variant variant : {plain, shots, validated, reduced})
+    expect_same_on_ranks([&](Comm* ranks, Pool& pool) {
+      LinearProtocol protocol{.combinations = combined(ranks, 24)};
+      protocol.probe.lambdas = {1e-3, 1e-2};
+      if (variant == shots) protocol.probe.shots = 9;  // fewer rows than columns
+      if (variant == reduced) protocol.combinations.rows.reduce = Reduce::sparse;
+      const LinearResult found =
+          evaluate_linear(*stores().train, *stores().test,
+                          variant == validated ? &*stores().test : nullptr, protocol, pool);
+      const LinearProbeScore& score = found.combinations.at(0).score;
+      EXPECT_GT(score.accuracy, 0.5) << variant;
+      EXPECT_TRUE(found.combinations.at(0).reduced);
+      ByteWriter out;
+      out.matrix<double>(score.model.weights), out.numbers(score.predicted);
+      out.number(score.accuracy), out.numbers(score.validation), out.number(score.fitted_rows);
+      return out.take();
+    });
 }
 
+// By products of columns, and, of a store of fewer rows than columns, by those of rows.
 TEST(EvaluateOnRanks, SimilarityOfBlocks) {
-  expect_same_on_ranks([&](Comm* ranks, Pool& pool) {
-    const CkaResult found = evaluate_cka(*stores().train, "embedding+kl", pool, ranks);
-    EXPECT_GT(found.cka(0, 1), 0);
-    ByteWriter out;
-    out.strings(found.blocks), out.matrix<double>(found.cka);
-    return out.take();
-  });
+  const TemporaryFolder folder;
+  write_store(folder / "few", 300, 5);
+  const Store few = Store::open(folder / "few");
+  for (const Store* store : {&*stores().train, &few})
+    expect_same_on_ranks([&](Comm* ranks, Pool& pool) {
+      constexpr size_t kPart = 40 * 2 * kWidth * sizeof(float);  // eight parts of the few
+      const Matrix<double> cka = linear_cka(*store, {"embedding", "kl"}, pool, kPart, ranks);
+      EXPECT_GT(cka(0, 1), 0);
+      ByteWriter out;
+      out.matrix<double>(cka);
+      return out.take();
+    });
 }
 
+// Some rows and some queries alone, with relevant rows and junk on every rank; also equal rows.
 TEST(EvaluateOnRanks, Retrieval) {
   const Store &train = *stores().train, &test = *stores().test;
-  const FeatureSet rows = train.load("kl"), queries = test.load("kl");
-  const RelevanceOf relevance = [&](size_t query) {
+  RankingTask task;
+  for (size_t i = 0; i < train.rows(); ++i)
+    if (i % 5 != 3) task.rows.database.push_back(i);
+  for (size_t i = 0; i < test.rows(); ++i)
+    if (i % 4 != 1) task.rows.queries.push_back(i);
+  const auto relevance = [&](size_t query, bool hard) {
     Relevance own;
-    for (size_t i = 0; i < train.rows(); ++i)
-      if (train.labels()[i] == test.labels()[query])
+    for (size_t i = 0; i < task.rows.database.size(); ++i)
+      if (train.labels()[task.rows.database[i]] == test.labels()[task.rows.queries[query]])
         (i % 9 == 0 ? own.junk : own.positive).push_back(uint32_t(i));
+    if (hard) own.positive.resize(query % 7);
     return own;
   };
+  task.relevances = {{"easy", [&](size_t query) { return relevance(query, false); }},
+                     {"hard", [&](size_t query) { return relevance(query, true); }}};
+  for (const size_t pca : {0, 24})
+    expect_same_on_ranks([&](Comm* ranks, Pool& pool) {
+      const RankingResult found =
+          evaluate_ranking(train, test, task, {.combinations = combined(ranks, pca)}, pool);
+      const RankingCombination& one = found.combinations.at(0);
+      EXPECT_EQ(one.pca_applied, pca > 0);
+      ByteWriter out;
+      for (const auto& [name, score] : one.scores) {
+        out.string(name), out.number(score.map), out.numbers(score.precision);
+        out.number(score.queries);
+        for (const auto& by : score.by_query) out.number(by ? by->average_precision : -1);
+      }
+      return out.take();
+    });
+}
+
+// One run of k-means blocks is all that this database has: most ranks hold nothing.
+TEST(EvaluateOnRanks, RanksWithoutRows) {
+  const Store& test = *stores().test;
+  const RankingTask task = same_class_task(test, test);
   expect_same_on_ranks([&](Comm* ranks, Pool& pool) {
-    RetrievalOptions options;
-    options.ranks = ranks;
-    const RetrievalScore score =
-        evaluate_retrieval(rows.features, queries.features, relevance, options, pool);
+    const RankingResult found =
+        evaluate_ranking(test, test, task, {.combinations = combined(ranks, 24)}, pool);
+    const KnnResult near =
+        evaluate_knn(test, test, {.combinations = combined(ranks, 24), .k = 7}, pool);
     ByteWriter out;
-    out.number(score.map), out.numbers(score.precision), out.number(score.queries);
-    for (const auto& one : score.by_query) out.number(one ? one->average_precision : -1);
+    out.number(found.combinations.at(0).scores.at(0).second.map);
+    out.numbers(near.combinations.at(0).score.votes.predicted);
     return out.take();
   });
+}
+
+// Each rank reads a share of the rows: no row is read twice for its products, but for the first block.
+TEST(EvaluateOnRanks, MomentsOfSharedRows) {
+  for (const size_t total : {500, 2304, 2305, 30000}) {
+    const auto load = [&](size_t first, size_t count) {
+      Matrix<float> rows(count, 200);  // two tiles across
+      for (size_t i = 0; i < count; ++i)
+        for (size_t c = 0; c < 200; ++c)
+          rows(i, c) = float(RandomStream(3, "row", first + i).uniform(c));
+      return rows;
+    };
+    for (const auto products : {Covariance::Products::f32, Covariance::Products::split_bf16}) {
+      Pool alone(2);
+      Covariance whole(200, products);
+      whole.add(load(0, total), alone);
+      const Moments expected = whole.finish(alone);
+      for (const size_t size : {1, 2, 3, 5}) {
+        std::atomic<size_t> read{0};
+        on_ranks(size, [&](Comm& comm) {
+          Pool pool(1);
+          const LoadRun counted = [&](size_t first, size_t count) {
+            read += count;
+            return load(first, count);
+          };
+          const Moments found = moments_on_ranks(total, 200, counted, pool, comm, products);
+          if (!comm.first()) return;
+          EXPECT_TRUE(found.mean == expected.mean);
+          EXPECT_TRUE(std::equal(found.scatter.data(), found.scatter.data() + 200 * 200,
+                                 expected.scatter.data()))
+              << total << " rows on " << size;
+        });
+        EXPECT_EQ(read, total + std::min<size_t>(total, BlockProducts::kRows));
+      }
+    }
+  }
 }
 
 TEST(EvaluateOnRanks, PrincipalComponentsInAFolder) {

@@ -135,7 +135,7 @@ class Objectives : public testing::Test {
     Preprocess preprocess;
   };
   std::vector<Scheduled> schedule(const std::string& objective, Preset preset) const {
-    const ImageModality images(evaluation_transform(architecture_, preset));
+    const ImageModality images(architecture_, evaluation_transform(architecture_, preset));
     ViewSchedule schedule(modality_for(architecture_, preset));
     const auto made = make_objective(objective, {8, 8, 1, preset});
     std::vector<Scheduled> requests;

@@ -9,6 +9,8 @@ from make_backbone_common import ROOT, folder_for, generator, random_images, ran
 import make_backbone_hf as hf
 import make_backbone_timm as of_timm
 import timm
+import torch
+from timm.models.eva import checkpoint_filter_fn
 from transformers import (Aimv2Config, Aimv2Model, Aimv2VisionConfig, Aimv2VisionModel,
                           DINOv3ViTConfig, DINOv3ViTModel, SiglipConfig, SiglipModel,
                           SiglipVisionConfig, SiglipVisionModel)
@@ -92,6 +94,63 @@ def timm_pe_core(family):
 def timm_pe_spatial(family):
     timm_family(family, "vit_pe_spatial_base_patch16_512", dict(ref_feat_shape=(4, 4)),
                 notes="no norm after the blocks; the mean of the patches")
+
+
+def timm_pe_lang(family):
+    timm_family(family, "vit_pe_lang_large_patch14_448", dict(ref_feat_shape=(4, 4)), 24,
+                notes="no norm after the blocks, scales of layers; the mean of the patches; stored "
+                      "grid 4x4, run at 6x6")
+
+
+def authors_dinov3_like(family, name, notes):
+    """The authors' names and file; timm's own loader reads it, which checks the layout written here.
+
+    The file has biases of keys, which a mask takes away, and what training alone uses.
+    """
+    g = generator(family)
+    model = randomise(timm.create_model(name, **SMALL, global_pool="token", num_classes=0), g)
+    width, heads = SMALL["embed_dim"], SMALL["num_heads"]
+    renamed = {"reg_token": "storage_tokens", ".mlp.fc1_g.": ".mlp.w1.", ".mlp.fc1_x.": ".mlp.w2.",
+               ".gamma_1": ".ls1.gamma", ".gamma_2": ".ls2.gamma"}
+    gated = hasattr(model.blocks[0].mlp, "fc1_g")
+    if gated:
+        renamed[".mlp.fc2."] = ".mlp.w3."
+    out = {}
+    for key, value in model.state_dict().items():
+        if key.endswith((".q_bias", ".v_bias", ".k_bias")):
+            continue
+        for old, new in renamed.items():
+            key = key.replace(old, new)
+        out[key] = value.clone()
+    for i, block in enumerate(model.blocks):
+        keys = torch.randn(width, generator=g)
+        out[f"blocks.{i}.attn.qkv.bias"] = torch.cat([block.attn.q_bias, keys, block.attn.v_bias]).detach()
+        out[f"blocks.{i}.attn.qkv.bias_mask"] = torch.cat([torch.ones(width), torch.zeros(width), torch.ones(width)])
+    count = width // heads // 4
+    out["rope_embed.periods"] = 100.0 ** (torch.arange(count) / count)
+    out["mask_token"] = torch.randn(1, width, generator=g)
+    out["local_cls_norm.weight"] = out["local_cls_norm.bias"] = torch.randn(width, generator=g)
+    torch.save(out, folder_for(family) / "model.pth")
+    read = timm.create_model(name, **SMALL, global_pool="token", num_classes=0).eval()
+    missing, unknown = read.load_state_dict(checkpoint_filter_fn(dict(out), read), strict=False)
+    assert not unknown and all("k_bias" in key for key in missing), (missing, unknown)
+    size = (20, 24)
+    overlay = dict(file=str(ROOT / family / "model.pth"), num_classes=0)
+    model = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, num_classes=0,
+                              **{**SMALL, "img_size": size, "global_pool": "token"}).eval().double()
+    facts = {"heads": heads, "pooling": "token", "notes": notes, "library": of_timm.LIBRARY,
+             "input_size": list(size), "activation": "silu" if gated else "gelu"}
+    write_truth(family, g, {"input": random_images(g, size)}, of_timm.runner(model),
+                timm_layers(model), facts)
+
+
+def authors_dinov3(family):
+    authors_dinov3_like(family, "vit_small_patch16_dinov3_qkvb", "DINOv3's published layout: storage_tokens, "
+                        "masked biases of keys, periods; run at 20x24")
+
+
+def authors_dinov3_plus(family):
+    authors_dinov3_like(family, "vit_small_plus_patch16_dinov3_qkvb", "the same with a gated MLP: w1, w2, w3")
 
 
 def timm_aimv2(family):
@@ -215,7 +274,7 @@ def hf_aimv2_vision(family):
 
 
 FAMILIES = {name: f for name, f in list(globals().items())
-            if name.startswith(("timm_", "hf_")) and not name.endswith(("_family", "_like", "_layers"))
+            if name.startswith(("timm_", "hf_", "authors_")) and not name.endswith(("_family", "_like", "_layers"))
             and callable(f)}
 
 if __name__ == "__main__":

@@ -77,41 +77,44 @@ def box_cases():
 
 def crop_cases():
     cases = []
-    for size, picture_seed, seed, side, counts, areas, filter_name, stats in [
+    for size, picture_seed, seed, side, counts, areas, filter_name, stats, *local in [
         ((500, 375), 200, 42, 224, (2, 10), ((0.25, 1.0), (0.05, 0.25)), "bicubic", IMAGENET),
         ((90, 160), 201, 3, 32, (2, 10), ((0.25, 1.0), (0.05, 0.25)), "bicubic", CLIP),
         ((160, 90), 202, 9, 48, (2, 6), ((0.14, 1.0), (0.05, 0.14)), "bilinear", ([0.485, 0.456, 0.406], [0.228, 0.224, 0.225])),
+        ((160, 120), 203, 5, 64, (2, 4), ((0.25, 1.0), (0.05, 0.25)), "bicubic", IMAGENET, 32),
     ]:
         image = picture(*size, picture_seed)
         torch.manual_seed(seed)
         views = []
-        for count, area in zip(counts, areas):
-            crop = T.RandomResizedCrop(side, scale=area, interpolation=MODES[filter_name])
+        for count, area, own in zip(counts, areas, (side, *(local or [side]))):
+            crop = T.RandomResizedCrop(own, scale=area, interpolation=MODES[filter_name])
             views += [finish(crop(image), stats) for _ in range(count)]
         cases.append({"size": size, "picture_seed": picture_seed, "seed": seed, "side": side, "counts": counts, "areas": areas,
-                      "filter": filter_name, "mean": stats[0], "std": stats[1], "views": views})
+                      "filter": filter_name, "mean": stats[0], "std": stats[1], **({"local_side": local[0]} if local else {}), "views": views})
     return cases
 
 
 def patch_cases():
     cases, values = [], []
-    for size, seed, side, patches, scale, stats, step in [
+    for size, seed, side, patches, scale, stats, step, *out in [
         ((500, 375), 300, 224, 4, 6, IMAGENET, 1999),
         ((60, 81), 301, 96, 9, 6, CLIP, 211),
         ((64, 64), 302, 64, 4, 4, HALF, 101),
         ((45, 37), 303, 40, 1, 2, IMAGENET, 3),
         ((50, 70), 304, 30, 9, 3, CLIP, 37),
+        ((60, 81), 305, 96, 4, 6, IMAGENET, 97, 64),
+        ((60, 81), 306, 96, 9, 3, IMAGENET, 61, 32),  # as large as the patch: it is cut out
     ]:
         image = TF.to_tensor(picture(*size, seed).resize((side, side), Image.BICUBIC))
         p = side // math.isqrt(patches)
         stride = p // scale
         tiles = image.unfold(1, p, stride).unfold(2, p, stride)  # [3, rows, columns, p, p]
         tiles = tiles.permute(1, 2, 0, 3, 4).reshape(-1, 3, p, p)
-        tiles = F.interpolate(tiles, size=(side, side), mode="bicubic", align_corners=False, antialias=True)
+        tiles = F.interpolate(tiles, size=(*out, *out) or (side, side), mode="bicubic", align_corners=False, antialias=True)
         flat = T.Normalize(*stats)(tiles).numpy().ravel()
         kept = flat[::step]
         cases.append({"size": size, "seed": seed, "side": side, "patches": patches, "scale": scale, "mean": stats[0], "std": stats[1],
-                      "views": tiles.shape[0], "step": step, "at": len(values), "count": kept.size})
+                      **({"out": out[0]} if out else {}), "views": tiles.shape[0], "step": step, "at": len(values), "count": kept.size})
         values.extend(kept.tolist())
     return cases, np.array(values, dtype="<f4")
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked with its own avif.cpp and heif.cpp, compiled as where their libraries are missing.
+// Linked with its own avif.cpp, heif.cpp and matio.cpp, compiled as where their libraries are
+// missing.
 #include <gtest/gtest.h>
 
 #include "fungi/base/error.h"
+#include "fungi/input/dataset.h"
 #include "tests/input/pattern.h"
 
 namespace fungi {
@@ -23,6 +25,23 @@ TEST(FormatsLeftOut, AreNamedWithWhatToInstall) {
       EXPECT_NE(said.find(format == "AVIF" ? "libavif-dev" : "libheif-dev"), said.npos) << said;
     }
   }
+}
+
+TEST(FormatsLeftOut, MatlabFilesAreRefusedAndOtherSetsRead) {
+  const std::filesystem::path layouts = std::filesystem::path(FUNGI_GOLDEN_DIR) / "input/layouts";
+  for (const char* set : {"flowers", "cars", "imagenet"}) {
+    try {
+      open_dataset(layouts / set, {.split = set == std::string("imagenet") ? "val" : "train"});
+      ADD_FAILURE() << set;
+    } catch (const Error& error) {
+      const std::string said = std::string(error.what()) + error.hint();
+      EXPECT_NE(said.find("this build of fungi does not read MATLAB files"), said.npos) << said;
+      EXPECT_NE(said.find(".mat"), said.npos) << said;
+      EXPECT_NE(said.find("libmatio-dev"), said.npos) << said;
+    }
+  }
+  EXPECT_EQ(open_dataset(layouts / "pets", {.split = "test"})->size(), 3u);
+  EXPECT_EQ(open_dataset(layouts / "imagenet_kaggle", {.split = "val"})->class_names().size(), 3u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "fungi/input/published.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -68,14 +69,31 @@ TEST(Published, EverySplitIsThatOfItsAuthors) {
   }
 }
 
-TEST(Published, EverythingTogetherNamesItsSplits) {
-  const auto data = open_dataset(kLayouts / "flowers");
+TEST(Published, TheSplitMustBeNamed) {
+  for (const char* set : {"flowers", "pets", "roxford", "imagenet"}) {
+    const std::string refused = said([&] { open_dataset(kLayouts / set); });
+    EXPECT_NE(refused.find("has several splits, and none was asked for"), std::string::npos)
+        << refused;
+    EXPECT_NE(refused.find(", or all"), std::string::npos) << refused;
+  }
+  EXPECT_NE(said([] {
+              open_dataset(kLayouts / "sst", {.samples = SampleKind::text});
+            }).find("`split` takes train, val, test, or all"),
+            std::string::npos);
+  // Its authors did not split EuroSAT: without a split it is the folder of classes that it is.
+  const auto plain = open_dataset(kLayouts / "eurosat");
+  EXPECT_EQ(plain->kind(), DatasetKind::classes);
+  for (size_t i = 1; i < plain->size(); ++i) EXPECT_LT(plain->id(i - 1), plain->id(i));
+  EXPECT_EQ(plain->size(), open_dataset(kLayouts / "eurosat", {.split = "all"})->size());
+}
+
+TEST(Published, EverythingTogether) {
+  const auto data = open_dataset(kLayouts / "flowers", {.split = "all"});
   EXPECT_EQ(data->size(), 9u);
   EXPECT_EQ(data->id(0), "jpg/image_00005.jpg");
   EXPECT_EQ(data->image(0).width, 8u);
-  ASSERT_FALSE(data->notes().empty());
-  EXPECT_NE(data->notes().back().find("train, val, test"), std::string::npos);
-  EXPECT_EQ(open_dataset(kLayouts / "fgvc")->size(), 5u) << "trainval is no third part";
+  EXPECT_EQ(open_dataset(kLayouts / "fgvc", {.split = "all"})->size(), 5u)
+      << "trainval is no third part";
   const auto train = open_dataset(kLayouts / "flowers", {.split = "train"});
   EXPECT_NE(train->notes().at(0).find("3 samples here, 1020 in the published set"),
             std::string::npos);
@@ -257,6 +275,76 @@ TEST(Published, MatlabFilesAndPicklesMayBeBroken) {
   fs::copy_file(kLayouts / "cars/stanford_cars/devkit/cars_meta.mat",
                 flowers.root / "flowers-102/setid.mat", fs::copy_options::overwrite_existing);
   EXPECT_NE(flowers.complaint("train").find("'trnid'"), std::string::npos);
+}
+
+// MATLAB files as somebody would make them to do harm. All of it is by hand: 128 bytes of head, then
+// elements of type, size and bytes.
+std::string word(uint32_t value) { return {reinterpret_cast<const char*>(&value), 4}; }
+std::string element(uint32_t type, const std::string& bytes) {
+  return word(type) + word(uint32_t(bytes.size())) + bytes +
+         std::string((8 - bytes.size() % 8) % 8, 0);
+}
+std::string array(uint32_t kind, const std::vector<uint32_t>& sides, const std::string& name,
+                  const std::string& inside) {
+  std::string dims;
+  for (const uint32_t side : sides) dims += word(side);
+  return element(14,
+                 element(6, word(kind) + word(0)) + element(5, dims) + element(1, name) + inside);
+}
+std::string mat_file(const std::string& elements, char version = 1) {
+  return std::string(124, ' ') + std::string(1, 0) + version + "IM" + elements;
+}
+std::string packed(const std::string& bytes) {
+  std::string out(compressBound(bytes.size()), 0);
+  uLongf size = out.size();
+  compress(reinterpret_cast<Bytef*>(out.data()), &size,
+           reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  return word(15) + word(uint32_t(size)) + out.substr(0, size);
+}
+
+TEST(Published, MatlabFilesThatMeanHarm) {
+  const Copy flowers("flowers");
+  const auto complaint = [&](const std::string& bytes) {
+    flowers.write("flowers-102/setid.mat", bytes);
+    return flowers.complaint("train");
+  };
+  constexpr uint32_t kCells = 1, kDouble = 6, kBytes = 9;
+  const std::string five = array(kBytes, {1, 1}, "trnid", element(2, "\5"));
+  EXPECT_EQ(complaint(mat_file(five)), "nothing");  // what is made here is such a file
+  EXPECT_EQ(complaint(mat_file(packed(five))), "nothing");
+  // Arrays in arrays, as deep as the process's stack is: libmatio would follow them.
+  std::string deep = array(kBytes, {1, 1}, "", element(2, "\5"));
+  std::string heads;
+  for (size_t i = 0; i < 200'000; ++i) {
+    const std::string head = element(6, word(kCells) + word(0)) + element(5, word(1) + word(1)) +
+                             element(1, i + 1 < 200'000 ? "" : "trnid");
+    // From the inside out: the last head stands first in the file.
+    heads += std::string(head.rbegin(), head.rend());
+    const std::string tag = word(14) + word(uint32_t(heads.size() + deep.size()));
+    heads += std::string(tag.rbegin(), tag.rend());
+  }
+  const std::string nested = std::string(heads.rbegin(), heads.rend()) + deep;
+  for (const std::string& bytes : {nested, packed(nested)})
+    EXPECT_NE(complaint(mat_file(bytes)).find("more than 16 deep"), std::string::npos);
+  std::string cells = array(kBytes, {1, 1}, "", element(2, "\5"));
+  for (size_t i = 0; i < 17; ++i) cells = array(kCells, {1, 1}, i < 16 ? "" : "trnid", cells);
+  EXPECT_NE(complaint(mat_file(cells)).find("more than 16 deep"), std::string::npos);
+  // A megabyte that unpacks to a gigabyte; and packed twice.
+  EXPECT_NE(complaint(mat_file(packed(std::string(size_t{100} << 20, 0)))).find("unpacked"),
+            std::string::npos);
+  EXPECT_NE(complaint(mat_file(packed(packed(five)))), "nothing");
+  // Sides that promise more than there is.
+  for (const auto& sides : std::vector<std::vector<uint32_t>>{
+           {1, 0x7fffffff}, {0xffffffff, 0xffffffff}, {0x10000, 0x10000, 0x10000}, {}})
+    for (const uint32_t kind : {kCells, kDouble})
+      EXPECT_NE(complaint(mat_file(array(kind, sides, "trnid", element(9, std::string(8, 0)))))
+                    .find(sides.empty() ? "setid.mat" : "elements of an array"),
+                std::string::npos);
+  EXPECT_NE(complaint(mat_file(five.substr(0, 4) + word(1u << 30) + five.substr(8)))
+                .find("more bytes of an array"),
+            std::string::npos);
+  EXPECT_NE(complaint(mat_file(five, 2)).find("version 7.3"), std::string::npos);
+  EXPECT_NE(complaint("").find("MATLAB"), std::string::npos);
 }
 
 }  // namespace

@@ -155,6 +155,37 @@ TEST_P(ByteTest, IsCloseToTheProduct) {
   }
 }
 
+// What fc1 gives will be bytes again, so its GELU may be a little off, but the same in every table.
+TEST_P(ByteTest, GeluIsGoodEnoughForBytes) {
+  constexpr size_t n = 4001;
+  Rows x(1, 1, 1), w(n, 1, 1);
+  x(0, 0) = 1;
+  for (size_t j = 0; j < n; ++j) w(j, 0) = 0;
+  std::vector<float> bias(n);
+  for (size_t j = 0; j < n; ++j) bias[j] = float(j) / 250 - 8;
+  bias[0] = std::numeric_limits<float>::infinity(), bias[1] = std::nanf(""), bias[2] = 1e30f;
+  bias[3] = -1e30f, bias[4] = -std::numeric_limits<float>::infinity();
+  Elements elements(table(), x, 1);
+  const PackedMatrix packed = pack(table(), {w.data(), n, 1, w.stride});
+  Scratch scratch(table().gemm_scratch(1, n, 1));
+  Rows y(1, n, n + 3);
+  Epilogue e;
+  e.bias = bias.data();
+  e.activation = Activation::gelu;
+  e.out = y.data();
+  e.out_stride = y.stride;
+  table().gemm(1, elements.data(), elements.stride, packed, e, scratch.data());
+  EXPECT_EQ(y(0, 0), bias[0]);
+  EXPECT_TRUE(std::isnan(y(0, 1)));
+  EXPECT_EQ(y(0, 2), bias[2]);
+  for (size_t j : {3, 4}) EXPECT_NEAR(y(0, j), 0, 3e-4);
+  for (size_t j = 5; j < n; ++j) {
+    const double v = bias[j], truth = v * 0.5 * std::erfc(-v / std::sqrt(2.0));
+    ASSERT_NEAR(y(0, j), truth, 3e-4) << v;
+  }
+  EXPECT_EQ(y(0, 2000), 0);  // GELU(0)
+}
+
 TEST_P(ByteTest, RowsWithoutNumbers) {
   Problem p{random_rows(6, 50, 0, 3, true), random_rows(33, 50, 0, 4), {}};
   const Rows whole = product(table(), p);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Means and products of columns against f64 sums.
 #include "fungi/pca/covariance.h"
+#include "fungi/pca/covariance_kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -104,7 +104,8 @@ TEST(Projection, OfTheMiniTransformersKlGradient) {
 TEST(Projection, AnF32RunIsF32Throughout) {
   EXPECT_EQ(projection_precision(Precision::f32), Precision::f32);
   EXPECT_EQ(projection_precision(Precision::bf16),
-            best_isa() == Isa::amx ? Precision::bf16 : Precision::f32);
+            kernel::fastest_precision(best_isa()));
+  EXPECT_EQ(projection_precision(Precision::int8), kernel::fastest_precision(best_isa()));
 }
 
 }  // namespace

@@ -58,10 +58,14 @@ TEST_F(DatabaseTest, AStoreAndItsIndicesAreOne) {
     for (const IndexKind kind : kKinds)
       build(to_string(kind),
             {.features = "kl+embedding", .index = {.kind = kind, .metric = metric}});
-    for (const std::string name : {"store", "exact", "ivf", "hnsw"}) {
+    for (const std::string name : {"store", "held", "exact", "coded", "ivf", "hnsw"}) {
       SCOPED_TRACE(name + " " + to_string(metric));
-      const auto database =
-          name == "store" ? open(name, {.features = "kl+embedding", .metric = metric}) : open(name);
+      DatabaseOptions of_store{.features = "kl+embedding", .metric = metric};
+      if (name == "held") of_store.memory = 1 << 20;
+      const bool whole = name == "store" || name == "held";
+      const auto database = whole             ? open("store", of_store)
+                            : name == "coded" ? open("exact", {.memory = 1 << 20})
+                                              : open(name);
       const FeatureSet set = store.load("kl+embedding");
       EXPECT_EQ(database->rows(), kRows);
       EXPECT_EQ(database->metric(), metric);

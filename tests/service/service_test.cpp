@@ -11,19 +11,14 @@
 #include "fungi/retrieve/database.h"
 #include "fungi/retrieve/feature_index.h"
 #include "fungi/search/knn.h"
+#include "fungi/service/opened.h"
 #include "tests/service/served_store.h"
+#include "tests/support/made_store.h"
 
 namespace fungi {
 namespace {
 
-using test::form;
-using test::get;
-using test::Json;
-using test::json_of;
-using test::kForm;
-using test::made;
-using test::picture;
-using test::post;
+using namespace test;  // what a served store is asked
 
 // The neighbours as the library itself finds them in the store.
 Neighbours expected(const std::string& bytes, const std::string& name, const std::string& features,
@@ -105,6 +100,13 @@ TEST(Service, FindsWhatTheLibraryFinds) {
   const Json nearest = json_of(same)["searches"][0]["neighbours"][0];
   EXPECT_EQ(nearest["id"], "ant/2.png");
   EXPECT_EQ(nearest["distance"], 0);
+  EXPECT_EQ(json_of(service.answer(post(
+                "/v1/search", form(own, "x.png", {{"k", "3"}, {"name", "elsewhere/ant/2.png"}}),
+                kForm))),
+            json_of(same));
+  question["file"] = question["image"];  // whichever the store takes
+  question.erase("image");
+  EXPECT_EQ(json_of(service.answer(post("/v1/search", question.dump()))), found);
   // By row, which comes first itself, and does not vote.
   Pool pool(2);
   const auto database = open_database(made().store(), {}, pool);
@@ -192,6 +194,28 @@ TEST(Service, RequestsThatArriveTogetherAreComputedTogether) {
   EXPECT_LT(value("fungi_passes_total"), 20u);
 }
 
+TEST(Service, StoresThatWereMadeAlikeShareAModel) {
+  using service::Opened;
+  Pool pool(2);
+  const auto open = [&](const std::filesystem::path& model,
+                        const std::vector<std::shared_ptr<const Opened>>& others) {
+    return std::make_shared<const Opened>(
+        fungi::ServedStore{.path = made().store(), .name = "store", .model = model}, 0, 1, others,
+        pool);
+  };
+  const auto one = open("", {}), two = open("", {one}), elsewhere = open(made().model(), {one, two});
+  EXPECT_EQ(&one->extractor(), &two->extractor());
+  EXPECT_NE(&one->extractor(), &elsewhere->extractor());
+  ServiceOptions options = made().options();
+  options.stores.push_back({.path = made().store(), .name = "again"});
+  Service service(std::move(options));
+  const auto neighbours = [&](const char* store) {
+    return json_of(service.answer(post(
+        "/v1/search", form(picture(), "x.png", {{"store", store}}), kForm)))["searches"];
+  };
+  EXPECT_EQ(neighbours("store"), neighbours("again"));
+}
+
 TEST(Service, MapsAndGains) {
   Service service(made().options());
   for (const char* layout : {"pca", "neighbours"}) {
@@ -207,6 +231,20 @@ TEST(Service, MapsAndGains) {
     Service other(made().options());
     EXPECT_EQ(json_of(other.answer(request)), map) << "the same on every day";
   }
+  // Some of many rows: of every class, also where classes come in turns.
+  const test::TemporaryFolder folder;
+  std::vector<test::MadeRow> rows;
+  for (size_t i = 0; i < 400; ++i)
+    rows.push_back({std::to_string(i), int64_t(i % 4), {{float(i), float(i * i % 11), 1}}});
+  test::write_made_store(folder / "made", rows, {"a", "b", "c", "d"});
+  Service many({.stores = {{.path = folder / "made"}}});
+  const Json some = json_of(many.answer(get("/v1/map", {{"limit", "100"}})));
+  std::map<int, size_t> counts;
+  for (const Json& label : some["label"]) ++counts[label];
+  EXPECT_EQ(counts.size(), 4u);
+  for (const auto& [label, count] : counts) EXPECT_GT(count, 10u) << label;
+  EXPECT_TRUE(std::is_sorted(some["row"].begin(), some["row"].end()));
+  EXPECT_EQ(some["rows"], 400);
   // By hand: each row left out in turn.
   const Store store = Store::open(made().store());
   Pool pool(2);

@@ -11,15 +11,7 @@
 namespace fungi {
 namespace {
 
-using test::form;
-using test::get;
-using test::Json;
-using test::json_of;
-using test::kForm;
-using test::made;
-using test::picture;
-using test::post;
-using test::ServedStore;
+using namespace test;  // what a served store is asked
 
 TEST(ServiceTrouble, AFullQueueSaysWhenToComeBack) {
   ServiceOptions options = made().options();
@@ -122,7 +114,7 @@ TEST(ServiceTrouble, EveryMistakeHasASentence) {
 }
 
 TEST(ServiceTrouble, StoresMayGrowGoAndComeBack) {
-  const ServedStore own;
+  const test::ServedStore own;
   Service service(own.options());
   const auto ask = [&](int status) {
     return json_of(service.answer(post("/v1/search", form(picture(), "x.png"), kForm)), status);
@@ -175,7 +167,7 @@ TEST(ServiceTrouble, AModelThatIsAnotherNowIsNoted) {
 }
 
 TEST(ServiceTrouble, NoLinkLeadsOutOfTheDataSet) {
-  const ServedStore own;
+  const test::ServedStore own;
   own.folder().write("secret.png", picture());
   const auto inside = own.pictures() / "ant/1.png";
   Service service(own.options());

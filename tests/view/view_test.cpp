@@ -12,6 +12,7 @@
 #include "fungi/view/crop.h"
 #include "fungi/view/patches.h"
 #include "tests/input/pattern.h"
+#include "tests/support/errors.h"
 
 namespace fungi {
 namespace {
@@ -134,11 +135,12 @@ ViewPlan crop_plan(const json& c) {
                     .local_crops = c["counts"][1],
                     .global_area = area(c["areas"][0]),
                     .local_area = area(c["areas"][1]),
+                    .local_size = c.value("local_side", size_t{0}),
                     .bilinear = c["filter"] == "bilinear"};
 }
 
 TEST(CropViews, AsTorchvision) {
-  ASSERT_EQ(golden()["crops"].size(), 3u);
+  ASSERT_EQ(golden()["crops"].size(), 4u);
   for (const json& c : golden()["crops"]) {
     SCOPED_TRACE(c["size"].dump());
     const Preprocess preprocess{.input_size = c["side"], .mean = c["mean"], .std = c["std"]};
@@ -146,8 +148,8 @@ TEST(CropViews, AsTorchvision) {
     ImageViews views(crop_plan(c), preprocess);
     ASSERT_EQ(views.count(), c["views"].size());
     views.open(image, c["seed"]);
-    std::vector<float> out(views.view_floats());
     for (size_t i = views.count(); i-- > 0;) {  // any order
+      std::vector<float> out(views.view_floats(i));
       views.write(i, out);
       EXPECT_EQ(checksum(out), c["views"][i]["floats"]) << "view " << i;
     }
@@ -171,11 +173,13 @@ TEST(PatchViews, GridFacts) {
 
 TEST(PatchViews, AsTorch) {
   const std::vector<float> values = testing::golden_floats("input/views.f32");
-  ASSERT_EQ(golden()["patches"].size(), 5u);
+  ASSERT_EQ(golden()["patches"].size(), 7u);
   for (const json& c : golden()["patches"]) {
     SCOPED_TRACE(c.dump());
     const Preprocess preprocess{.input_size = c["side"], .mean = c["mean"], .std = c["std"]};
-    const ViewPlan plan = ImagePatches{.patch_count = c["patches"], .stride_scale = c["scale"]};
+    const ViewPlan plan = ImagePatches{.patch_count = c["patches"],
+                                       .stride_scale = c["scale"],
+                                       .patch_size = c.value("out", size_t{0})};
     ASSERT_EQ(image_view_count(plan, preprocess.input_size), c["views"]);
     const auto out =
         all_views(testing::pattern(c["size"][0], c["size"][1], c["seed"]), plan, preprocess, 0);
@@ -203,6 +207,29 @@ TEST(ImageViews, EarlierImagesLeaveNoTrace) {
           << i;
     }
   }
+}
+
+// In a batch every view has room for the largest; a smaller one says so.
+TEST(ImageViews, SmallerViewsInABatch) {
+  const Image image = testing::pattern(75, 50, 1);
+  ImageViews views(ImageCrops{.local_crops = 2, .local_size = 16}, {.input_size = 32});
+  views.open(image, 3);
+  EXPECT_EQ(views.view_floats(1), 3u * 32 * 32);
+  EXPECT_EQ(views.view_floats(2), 3u * 16 * 16);
+  InputBuffer buffer;
+  for (size_t i = 0; i < 4; ++i) views.write(i, buffer);
+  const Inputs inputs = buffer.inputs();
+  EXPECT_EQ(inputs.pixels.cols, 3u * 32 * 32);
+  EXPECT_EQ(std::vector<uint32_t>(inputs.sides.begin(), inputs.sides.end()),
+            (std::vector<uint32_t>{0, 0, 16, 16}));
+  std::vector<float> alone(views.view_floats(3));
+  views.write(3, alone);
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), inputs.pixels.row(3)));
+  EXPECT_ERROR("found view 2", views.write(2, std::span(alone).first(5)));
+  EXPECT_ERROR("at most the 32 pixels",
+               ImageViews(ImageCrops{.local_size = 48}, {.input_size = 32}));
+  EXPECT_ERROR("ImagePatches::patch_size",
+               ImageViews(ImagePatches{.patch_size = 33}, {.input_size = 32}));
 }
 
 TEST(ImageViews, SeedsBelongToTheSample) {

@@ -160,6 +160,7 @@ const tests = {
     assert.match(await page.textContent(".column.rich .agree"), /\d of 8 share its class/);
     await page.click(".column.rich .card >> nth=2 >> a");
     await page.waitForFunction((row) => location.hash.includes(`row=${row}`), rich[2]);
+    await page.waitForFunction(() => document.querySelectorAll(".trail li").length > 0);
     await page.waitForFunction((row) => !document.querySelector(`.column.plain [data-row="${row}"]`), rich[2]);
     assert.equal((await page.$$(".trail li")).length, 2);
     await page.goBack();
@@ -229,6 +230,15 @@ const tests = {
       });
     await eventually(async () => (await inked()) > 2000, "points are drawn");
     const ink = await inked();
+    // Pictures instead of points, which its address says.
+    const shown = page.waitForResponse(/thumbnail.*side=64/);
+    await page.click("text=Pictures");
+    await shown;
+    await eventually(async () => (await inked()) > 1.5 * ink, "pictures are drawn");
+    assert.match(page.url(), /pictures=yes/);
+    await page.click("text=Pictures");
+    await eventually(async () => (await inked()) === ink, "points are drawn again");
+    assert.doesNotMatch(page.url(), /pictures/);
     // Around everything.
     const box = await (await page.$("canvas")).boundingBox();
     await page.click("text=Lasso");
@@ -355,6 +365,23 @@ const tests = {
     }
     await page.setViewportSize({width: 1280, height: 900});
     await page.emulateMedia({colorScheme: "light"});
+  },
+  async "a server with a token asks for it, and shows pictures"() {
+    await page.goto(given.guarded);
+    await page.fill("#token", "another one");
+    await page.press("#token", "Enter");
+    assert.match(await page.textContent(".trouble"), /another/);
+    await accessible("the token");
+    await page.fill("#token", given.token);
+    await page.press("#token", "Enter");
+    await page.waitForSelector(".cards .card");
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll(".cards img")].some((image) => image.naturalWidth > 0 && image.src.startsWith("blob:")),
+    );
+    // Refused requests are told by the browser, which asked the other server; nothing else may be.
+    const other = said.filter((one) => !/status of 401|asks elsewhere/.test(one));
+    said = [];
+    assert.deepEqual(other, []);
   },
   async "damage is noticed"() {
     await page.route("**/views.css", (route) => route.abort());

@@ -102,9 +102,13 @@ def main() -> int:
         words = [fungi, "serve", *(f"{place / name}" for name, _ in stores), "--data", *(data for _, data in stores), "--port", "0", "--json"]
         log = open(place / "log", "w")
         server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
+        token = "correct horse battery staple"
+        (place / "token").write_text(token + "\n")
+        guarded = subprocess.Popen([fungi, "serve", f"{place / stores[0][0]}", "--data", stores[0][1], "--port", "0", "--json",
+                                    "--token-file", f"{place / 'token'}"], stdout=subprocess.PIPE, stderr=log, text=True)
         try:
-            said = server.stdout.readline()  # a line of JSON; none where it has ended
-            if not said:
+            said, asked = server.stdout.readline(), guarded.stdout.readline()  # a line of JSON; none where it has ended
+            if not said or not asked:
                 log.flush()
                 if "was built without" in (place / "log").read_text() or "no cpp-httplib" in (place / "log").read_text():
                     print("skipped: this build has no server")
@@ -114,6 +118,7 @@ def main() -> int:
             os.environ["NODE_NO_WARNINGS"] = "1"
             done = subprocess.run(["node", packages / "page_test.mjs", json.dumps({
                 "url": json.loads(said)["url"].rstrip("/"), "browser": browser, "stores": [name for name, _ in stores], "server": server.pid,
+                "guarded": json.loads(asked)["url"].rstrip("/"), "token": token,
                 "picture": str(place / "stripes.png"), "row": str(source / "demo/images/test/coat/00006.png"), "broken": str(place / "broken.png"),
                 "sound": str(place / "recordings/low/1.wav"), "axe": str(packages / "node_modules/axe-core/axe.min.js"), "profile": str(place / "profile"),
                 "shots": sys.argv[4] if len(sys.argv) > 4 else ""})], timeout=280)
@@ -122,8 +127,9 @@ def main() -> int:
             print("the browser did not come to an end")
             return 1
         finally:
-            server.kill()
-            server.wait()
+            for one in (server, guarded):
+                one.kill()
+                one.wait()
             log.close()
 
 
