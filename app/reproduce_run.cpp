@@ -73,17 +73,16 @@ struct Evaluation {
     return {.features = features, .rows = rows};
   }
 
-  // A slice has fewer rows than vote, and classes of fewer rows than a table wants.
+  // Classes of a slice have fewer rows than a table wants. No more vote than a class has: if all
+  // rows did, the neighbours would not matter.
   void suit_slice(const Store& train, KnnProtocol& o) const {
     if (!job.options.limit) return;
-    size_t rows = train.rows();
-    if (o.shots) {
-      std::map<int64_t, size_t> of_class;
-      for (const int64_t label : train.labels()) ++of_class[label];
+    std::map<int64_t, size_t> of_class;
+    for (const int64_t label : train.labels()) ++of_class[label];
+    if (o.shots)
       for (const auto& [label, count] : of_class) o.shots = std::min(o.shots, count);
-      rows = o.shots * of_class.size();
-    }
-    o.k = std::min(*o.k, rows);
+    const size_t of_each = o.shots ? o.shots : train.rows() / std::max<size_t>(1, of_class.size());
+    o.k = std::min(*o.k, std::max<size_t>(1, of_each));
   }
 
   KnnResult neighbours(const Store& train, const Store& test, const std::string& setting,

@@ -45,12 +45,11 @@ RunResult run_speed(const PaperTable& table, const PaperBackbone& facts, const B
   for (const PaperCell& c : cells_of(table)) {
     if (c.data != kMachine || c.backbone != facts.key) continue;
     try {
-      const double rate =
-          c.setting == "rows/s"
-              ? rows_per_second(options, pool)
-              : bench_features(backbone, specification_of(table, c.features), options.preset,
-                               seconds, pool)
-                    .samples_per_second;
+      const double rate = c.setting == "rows/s"
+                              ? rows_per_second(options, pool)
+                              : bench_features(backbone, specification_of(table, c.features),
+                                               options.preset, seconds, pool)
+                                    .samples_per_second;
       result.values[{c.setting, c.features}] = {rate};
     } catch (const Error& e) {
       result.reasons[{c.setting, c.features}] = worded(e).what();

@@ -113,6 +113,14 @@ TEST_F(ReproduceFigures, AreWhatTheVerbsCompute) {
   EXPECT_EQ(test::entries(work() + "/deit-b16/flowers").size(), 1u) << "all share their features";
 }
 
+// Of a slice fewer rows vote, or all of them would: those of one class.
+TEST_F(ReproduceFigures, ARehearsalVotesByTheRowsOfAClass) {
+  const json pairs = table("pairs --limit 12");
+  EXPECT_DOUBLE_EQ(
+      ours(pairs, "full", "kl+simclr"),
+      knn(work() + "/limit-12/deit-b16/flowers/kl-dino-simclr", "--features kl+simclr -k 6"));
+}
+
 TEST_F(ReproduceFigures, LayersAreOneExtraction) {
   const json layers = table("layers");
   size_t gradients = 0;
