@@ -239,12 +239,17 @@ class FastStudy:
 
     # All pictures ----------------------------------------------------------------------------------
 
+    def measured(self):
+        """The sets of which all pictures were run with the preset."""
+        return [name for name in self.sets if self.all.complete("fast", name)]
+
     def of_all(self, kind, step):
         """Per set one accuracy per draw, with the recommended projection; nothing where a set is not finished."""
-        if any(not self.all.complete(kind, name) for name in self.sets):
+        sets = self.measured() or self.sets
+        if any(not self.all.complete(kind, name) for name in sets):
             return None
         seeds = SEEDS[:1] if step == "embedding" else SEEDS
-        return {name: self.all.accuracies(name, step, *RECOMMENDED, seeds, precision=kind) for name in self.sets}
+        return {name: self.all.accuracies(name, step, *RECOMMENDED, seeds, precision=kind) for name in sets}
 
     def of_baseline(self, precision, step):
         return self.of_all(precision, step) or earlier(precision, step)
@@ -253,7 +258,7 @@ class FastStudy:
         return self.of_all("fast", "+K+D+S")
 
     def together(self, values):
-        return [mean(draw) for draw in zip(*(values[name] for name in self.sets))]
+        return [mean(draw) for draw in zip(*(values[name] for name in self.measured() or self.sets))]
 
     def rates(self):
         """(features, precision): pictures per second of a core's processor time."""
