@@ -175,6 +175,22 @@ class FastStudy:
                              "--objectives", *(f"kl{label}" for label in LABELS), *specifications)
                 print(f"{group} {name}", flush=True)
 
+    def extract_preset_sample(self):
+        for name in self.sets:
+            self.extract(self.sample(name), self.store("preset", name), "--preset", "fast",
+                         "--objectives", *(o + label for o in ("kl", "dino", "simclr") for label in LABELS))
+            print(f"preset on the sample of {name}", flush=True)
+
+    def preset_on_sample(self):
+        """(sets, gains of the preset, gains of the whole views) per draw, on the sets of which both are there."""
+        sets = [s for s in self.finished("preset") if s in self.finished("whole")]
+        gains = []
+        for group in ("preset", "whole"):
+            blocks = lambda label: "+".join(["embedding", *(o + label for o in ("kl", "dino", "simclr"))])
+            gains.append([mean([self.accuracy(group, s, blocks(label)) - self.accuracy(group, s, "embedding") for s in sets])
+                          for label in LABELS] if sets else [])
+        return sets, *gains
+
     def extract_preset(self):
         """All pictures, with the preset as it is: what the rule chose is tried where it was not chosen."""
         for name in self.sets:
