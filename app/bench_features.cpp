@@ -70,7 +70,8 @@ BenchRate bench_features(const Backbone& backbone, const std::vector<std::string
   const SampleKind kind = sample_kind(a);
   for (const std::string& specification : objectives) {
     auto objective =
-        make_objective(specification, {a.embedding_width, a.width, 42, preset, kind});
+        make_objective(specification, {a.embedding_width, a.width, 42, preset, kind, nullptr,
+                                       a.input_h, a.patch_h});
     prepare(*objective, backbone, preset, pool);
     options.own.push_back(std::move(objective));
   }

@@ -175,6 +175,22 @@ class FastStudy:
                              "--objectives", *(f"kl{label}" for label in LABELS), *specifications)
                 print(f"{group} {name}", flush=True)
 
+    def extract_preset_sample(self):
+        for name in self.sets:
+            self.extract(self.sample(name), self.store("preset", name), "--preset", "fast",
+                         "--objectives", *(o + label for o in ("kl", "dino", "simclr") for label in LABELS))
+            print(f"preset on the sample of {name}", flush=True)
+
+    def preset_on_sample(self):
+        """(sets, gains of the preset, gains of the whole views) per draw, on the sets of which both are there."""
+        sets = [s for s in self.finished("preset") if s in self.finished("whole")]
+        gains = []
+        for group in ("preset", "whole"):
+            blocks = lambda label: "+".join(["embedding", *(o + label for o in ("kl", "dino", "simclr"))])
+            gains.append([mean([self.accuracy(group, s, blocks(label)) - self.accuracy(group, s, "embedding") for s in sets])
+                          for label in LABELS] if sets else [])
+        return sets, *gains
+
     def extract_preset(self):
         """All pictures, with the preset as it is: what the rule chose is tried where it was not chosen."""
         for name in self.sets:
@@ -239,12 +255,17 @@ class FastStudy:
 
     # All pictures ----------------------------------------------------------------------------------
 
+    def measured(self):
+        """The sets of which all pictures were run with the preset."""
+        return [name for name in self.sets if self.all.complete("fast", name)]
+
     def of_all(self, kind, step):
         """Per set one accuracy per draw, with the recommended projection; nothing where a set is not finished."""
-        if any(not self.all.complete(kind, name) for name in self.sets):
+        sets = self.measured() or self.sets
+        if any(not self.all.complete(kind, name) for name in sets):
             return None
         seeds = SEEDS[:1] if step == "embedding" else SEEDS
-        return {name: self.all.accuracies(name, step, *RECOMMENDED, seeds, precision=kind) for name in self.sets}
+        return {name: self.all.accuracies(name, step, *RECOMMENDED, seeds, precision=kind) for name in sets}
 
     def of_baseline(self, precision, step):
         return self.of_all(precision, step) or earlier(precision, step)
@@ -253,7 +274,7 @@ class FastStudy:
         return self.of_all("fast", "+K+D+S")
 
     def together(self, values):
-        return [mean(draw) for draw in zip(*(values[name] for name in self.sets))]
+        return [mean(draw) for draw in zip(*(values[name] for name in self.measured() or self.sets))]
 
     def rates(self):
         """(features, precision): pictures per second of a core's processor time."""

@@ -35,6 +35,7 @@ def main():
     if not args.figures_only:
         study.extract_curves([g for g in GROUPS if not args.only or g in args.only])
         if not args.only or "preset" in args.only:
+            study.extract_preset_sample()
             study.extract_preset()
     if not args.only:
         fast_tables.write(study, args.output)

@@ -33,7 +33,8 @@ Extractor::Extractor(Backbone given, ExtractorOptions options, Pool& pool)
          "BackboneOptions::stated_facts; rows that were made otherwise are to be extracted again");
   for (const std::string& specification : s.options.objectives)
     add(make_objective(specification, {a.embedding_width, a.width, s.options.seed, s.options.preset,
-                                       s.modality->kind(), backbone.word_head()}));
+                                       s.modality->kind(), backbone.word_head(), a.input_h,
+                                       a.patch_h}));
   for (std::unique_ptr<Objective>& own : s.options.own) add(std::move(own));
   s.options.own.clear();
   s.stated = s.restore(s.options.given);

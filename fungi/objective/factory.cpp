@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fungi/base/random.h"
 
@@ -32,6 +33,20 @@ Parameters read(Parameters parameters, const Overrides& overrides, const std::st
   return parameters;
 }
 
+// Sizes of a preset are those of a model that reads 224 pixels; of another one they are the same
+// share of its input, in whole patches.
+template <class Parameters>
+Parameters fitted(Parameters parameters, const ObjectiveContext& context) {
+  constexpr double kUsualInput = 224;
+  auto* crops = std::get_if<ImageCrops>(&parameters.views);
+  if (!crops || !crops->local_size || !context.input_size || !context.patch_size) return parameters;
+  const double share = double(crops->local_size) / kUsualInput * double(context.input_size);
+  const auto patches = size_t(std::llround(share / double(context.patch_size)));
+  crops->local_size =
+      std::min(std::max<size_t>(patches, 1) * context.patch_size, context.input_size);
+  return parameters;
+}
+
 // `name`: the type's own, or with a label.
 std::unique_ptr<Objective> make_one(const std::string& type, const std::string& name,
                                     std::string_view rest, const ObjectiveContext& context) {
@@ -44,8 +59,8 @@ std::unique_ptr<Objective> make_one(const std::string& type, const std::string& 
     return std::make_unique<Kl>(read(kl_parameters(preset, kind), overrides, name), width, seed,
                                 name);
   if (type == "dino")
-    return std::make_unique<Dino>(read(dino_parameters(preset, kind), overrides, name), width, seed,
-                                  name);
+    return std::make_unique<Dino>(
+        read(fitted(dino_parameters(preset, kind), context), overrides, name), width, seed, name);
   if (type == "simclr") {
     const SimclrParameters usual = simclr_parameters(preset, kind);
     SimclrParameters parameters = read(usual, overrides, name);
@@ -58,8 +73,9 @@ std::unique_ptr<Objective> make_one(const std::string& type, const std::string& 
     return std::make_unique<DeepCluster>(
         read(deepcluster_parameters(preset, kind), overrides, name), width, seed, name);
   if (type == "ibot")
-    return std::make_unique<Ibot>(read(ibot_parameters(preset, kind), overrides, name), width,
-                                  context.token_width, seed, name);
+    return std::make_unique<Ibot>(
+        read(fitted(ibot_parameters(preset, kind), context), overrides, name), width,
+        context.token_width, seed, name);
   if (type == "mlm")
     return std::make_unique<Mlm>(read(mlm_parameters(preset, kind), overrides, name),
                                  context.word_head, name);

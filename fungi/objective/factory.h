@@ -20,6 +20,8 @@ struct ObjectiveContext {
   Preset preset = Preset::native;
   SampleKind kind = SampleKind::image;
   std::shared_ptr<const WordHead> word_head = nullptr;  // the model's; only mlm asks
+  // Of a model of pictures, to which a preset's smaller views are fitted; 0: they stay as they are.
+  size_t input_size = 0, patch_size = 1;
 };
 
 std::vector<std::string> objective_names();

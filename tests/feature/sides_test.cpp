@@ -191,6 +191,31 @@ TEST(FastPreset, IsInInt8WhereNothingElseIsStated) {
   for (const Preset preset : kAllPresets) EXPECT_EQ(parse_preset(to_string(preset)), preset);
 }
 
+// Of every model, whatever it reads and into what patches it cuts that.
+TEST(FastPreset, IsFittedToTheModel) {
+  const auto local_size = [](size_t input, size_t patch) {
+    const auto made = make_objective("dino", {.embedding_width = 8,
+                                              .preset = Preset::fast,
+                                              .input_size = input,
+                                              .patch_size = patch});
+    return std::get<ImageCrops>(made->views()[0].plan).local_size;
+  };
+  EXPECT_EQ(local_size(224, 16), 96u);
+  EXPECT_EQ(local_size(224, 14), 98u);
+  EXPECT_EQ(local_size(518, 14), 224u);
+  EXPECT_EQ(local_size(384, 16), 160u);
+  EXPECT_EQ(local_size(48, 16), 16u);
+  EXPECT_EQ(local_size(24, 8), 8u);
+  EXPECT_EQ(local_size(24, 24), 24u);
+  Pool pool(1);
+  ExtractorOptions options = with({"kl", "dino:width=32", "simclr:width=16,negatives=3"});
+  options.preset = Preset::fast;
+  Extractor extractor(test::tiny_backbone(pool), std::move(options), pool);
+  const test::Pictures pictures(3);
+  extractor.fit(pictures);
+  EXPECT_EQ(extractor.extract(pictures, test::range(3)).failures.size(), 0u);
+}
+
 // Fewer and smaller views, and otherwise what `native` has.
 TEST(FastPreset, DiffersFromNativeInItsViewsAlone) {
   for (const SampleKind kind : {SampleKind::image, SampleKind::text, SampleKind::sound})
