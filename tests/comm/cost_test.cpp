@@ -35,6 +35,18 @@ TEST(Cost, MoreCoresHelpUntilSomethingElseHolds) {
   EXPECT_EQ(plan_run(run, {.cores = 1 << 20}).steps[1].limit, "reading of samples");
 }
 
+TEST(Cost, MemoryOfAHostShrinksWithTheHosts) {
+  const auto memory = [&](size_t hosts, const std::string& name) {
+    for (const PlannedStep& step : plan_run(run_of(1e8, {"kl"}), {.cores = 64 * hosts}).steps)
+      if (step.name == name) return step.memory_gb;
+    return 0.0;
+  };
+  for (const char* name : {"knn", "kmeans", "linear", "retrieve"})
+    EXPECT_NEAR(memory(4, name) / memory(8, name), 2, 0.1) << name;
+  EXPECT_EQ(memory(16, "linear"), memory(64, "linear"));  // it has 16 parts
+  EXPECT_EQ(memory(4, "pca"), memory(8, "pca"));  // some blocks of rows, wherever
+}
+
 TEST(Cost, WhatCannotWorkIsNamedFirst) {
   PlannedRun run = run_of(1e8, {"kl"});
   run.shard_size = 64;
