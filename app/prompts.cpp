@@ -21,7 +21,8 @@ namespace {
 using store::Json;
 
 struct Arguments {
-  std::string train, test, train_data, test_data, train_split, test_split, nearest = "first", metric = "euclidean";
+  std::string train, test, train_data, test_data, train_split, test_split;
+  std::string nearest = "first", metric = "euclidean";
   std::string layout, label_names, out = "prompts.jsonl", score, baseline;
   std::string endpoint, replies = "replies.jsonl";
   const CLI::Option* k_option = nullptr;

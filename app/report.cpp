@@ -17,7 +17,8 @@ namespace fungi::app {
 
 Verb add_report(CLI::App& parent, CLI::App*& self) {
   struct Arguments {
-    std::string train, test, out = "report.html", train_pictures, test_pictures, reduce = "pca", train_split, test_split;
+    std::string train, test, out = "report.html", reduce = "pca";
+    std::string train_pictures, test_pictures, train_split, test_split;
     double hop = 0;
     ReportOptions report;
     VotersOption voters;

@@ -11,6 +11,7 @@ objectives at once under the presets paper and fast, each in its own precision.
 import argparse
 import json
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -67,26 +68,42 @@ def peer(args, objective, samples):
     if done.returncode:
         print(f"  the peer failed: {done.stderr.strip().splitlines()[-1:]}")
         return None
-    return json.loads(done.stdout)["samples_per_second"]
+    return json.loads(done.stdout)
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def presets(args, folder):
-    """All three objectives from JPEG files, the best of the rounds; in turns with each other and with the package."""
-    best, rows = {}, []
-    for _ in range(args.rounds):
-        for preset, patches in PATCHES.items():
-            samples = 2 * args.threads * (1 if preset == "paper" else 4)
-            run = extract(args, folder, ALL, samples, negatives(folder, patches), preset)
-            best[preset] = max(best.get(preset, 0), run["samples_per_second"])
+    """All three objectives from JPEG files, in turns with each other and with the package; with --cpu in processor time, as the
+    difference of a long and a short run, in which loading cancels."""
+    short, long = args.threads, {"paper": 3 * args.threads, "fast": 9 * args.threads}
+    rates = {}
+    for preset, patches in PATCHES.items():
+        bank = negatives(folder, patches)
+        if args.cpu:
+            used = []
+            for samples in (short, long[preset]):
+                before = processor_seconds()
+                extract(args, folder, ALL, samples, bank, preset)
+                used.append(processor_seconds() - before)
+            rates[preset] = (long[preset] - short) / (used[1] - used[0])
+        else:
+            rates[preset] = max(extract(args, folder, ALL, long[preset], bank, preset)["samples_per_second"]
+                                for _ in range(args.rounds))
+    unit = "samples_per_processor_second" if args.cpu else "samples_per_second"
     other = peer(args, "all", 1) if args.peer else None
-    for preset, rate in best.items():
-        note = f"  {rate / best['paper']:.2f}x paper"
-        row = {"preset": preset, "samples_per_second": rate, "ratio_to_paper": rate / best["paper"]}
+    rows = []
+    for preset, rate in rates.items():
+        note = f"  {rate / rates['paper']:.2f}x paper"
+        row = {"preset": preset, unit: rate, "ratio_to_paper": rate / rates["paper"]}
         if other:
-            row["peer_samples_per_second"], row["ratio"] = other, rate / other
-            note += f"  {rate / other:.1f}x fungivision ({other:.4f} samples/s)"
+            row["peer_" + unit], row["ratio"] = other[unit], rate / other[unit]
+            note += f"  {rate / other[unit]:.1f}x fungivision ({other[unit]:.4f})"
         rows.append(row)
-        print(f"  {preset + ', all':12s}{rate:11.3f}{note}", flush=True)
+        print(f"  {preset + ', all':12s}{rate:11.3f} {'a processor second' if args.cpu else 'a second'}{note}", flush=True)
     return rows
 
 
@@ -102,6 +119,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=2, help="the best of so many counts")
     parser.add_argument("--peer", action="store_true", help="also the published package")
     parser.add_argument("--presets", action="store_true", help="also all objectives under paper and fast")
+    parser.add_argument("--presets-only", action="store_true", help="nothing but that")
+    parser.add_argument("--cpu", action="store_true", help="count the presets' processor time: for a busy machine")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     args = parser.parse_args()
@@ -111,6 +130,9 @@ def main():
     bank = negatives(folder)
     if args.peer:
         bring_peer()
+    if args.presets_only:
+        print(f"{args.model}, {args.threads} threads, all three objectives from {args.data}")
+        return presets(args, folder)
 
     # Ten samples share a projection badly; a fast machine has time for more.
     first = extract(args, folder, ["none"], args.views)
@@ -136,6 +158,7 @@ def main():
         if args.peer and name != "none":
             other = peer(args, name, max(1, min(8, 24 // views)))
             if other:
+                other = other["samples_per_second"]
                 row["peer_samples_per_second"], row["ratio"] = other, rate / other
                 note = f"  {rate / other:.1f}x fungivision ({other:.3f} samples/s)"
         rows.append(row)

@@ -22,6 +22,6 @@ if(FUNGI_MATIO AND NOT FUNGI_LEAN)
     message(FATAL_ERROR "FUNGI_MATIO is ON, but pkg-config finds no matio: install libmatio-dev or configure with -DFUNGI_MATIO=OFF")
   endif()
   set_source_files_properties(${PROJECT_SOURCE_DIR}/fungi/input/matio.cpp PROPERTIES
-    COMPILE_DEFINITIONS FUNGI_HAVE_MATIO COMPILE_OPTIONS "${MATIO_CFLAGS}")
+    COMPILE_DEFINITIONS $<$<STREQUAL:$<TARGET_PROPERTY:NAME>,fungi>:FUNGI_HAVE_MATIO> COMPILE_OPTIONS "${MATIO_CFLAGS}")
   target_link_libraries(fungi PRIVATE ${MATIO_LINK_LIBRARIES})
 endif()

@@ -94,7 +94,8 @@ nb::list export_of(const Store& store, const fs::path& output, const std::string
 
 nb::list report_of(const Store& train, const Store& test, const fs::path& output,
                    const fs::path& train_pictures, const fs::path& test_pictures,
-                   const nb::dict& how, const std::string& test_split, std::optional<size_t> k, size_t queries, size_t pca,
+                   const nb::dict& how, const std::string& test_split, std::optional<size_t> k,
+                   size_t queries, size_t pca,
                    const std::string& reduce,
                    const std::vector<std::tuple<uint32_t, fs::path, fs::path>>& seeded,
                    size_t memory, unsigned threads) {

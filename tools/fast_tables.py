@@ -32,6 +32,11 @@ those of `native`.
 """
 
 
+FAST = ((8, 96), (16, FULL))  # (views, side) of DINO and of SimCLR: fungi/objective/presets.cpp
+WHY = """Fewer patches cost little, smaller ones cost where pictures are of fine detail (flowers102), and the data at hand are small:
+so the patches keep their size, and the preset is measured on all pictures above."""
+
+
 def points(values, digits=2):
     return f"{100 * mean(values):+.{digits}f} ± {100 * deviation(values):.{digits}f}"
 
@@ -42,6 +47,13 @@ def curve_rows(study, objective):
         for v in (v for v in GROUPS[group] if v.objective == objective):
             rows.append((v, study.gain(group, v)))
     return sorted(rows, key=lambda row: (-row[0].side, -row[0].views))
+
+
+def preset_is(study):
+    """What `fast` has, as fungi/objective/presets.cpp says it."""
+    dino = next(v for g in GROUPS.values() for v in g if v.objective == "dino" and (v.views, v.side) == FAST[0])
+    simclr = next(v for g in GROUPS.values() for v in g if v.objective == "simclr" and (v.views, v.side) == FAST[1])
+    return dino, simclr
 
 
 def curves(study, objective):
@@ -57,7 +69,7 @@ def curve_chart(study):
         for side in sorted({v.side for v, _ in rows}, reverse=True):
             of_side = [(v.cost(), 100 * mean(g), str(v.views)) for v, g in rows if v.side == side]
             lines.append((f"{name}, {side} pixels", of_side))
-    return chart("Gain of one objective over the embedding, k = 20, mean of four sets", "forward passes of 224 pixels (log)",
+    return chart(f"Gain of one objective over the embedding, k = 20, mean of {len(study.sampled())} sets", "forward passes of 224 pixels (log)",
                  "points", lines, log=True)
 
 
@@ -70,16 +82,22 @@ def pair_table(study):
 
 
 def sample_section(study):
-    if study.finished("whole") != study.sets:
-        return "## How it was chosen\n\nThe curves are not finished.\n"
+    if not study.sampled():
+        return "## Curves\n\nThe curves are not finished.\n"
+    missing = [s for s in study.sets if s not in study.sampled()]
+    unfinished = [g for g in GROUPS if g not in study.groups()]
+    note = f" Not finished, so not counted: {', '.join(missing)}." if missing else ""
+    if unfinished:
+        left = [f"{v.objective} {v}" for g in unfinished for v in GROUPS[g]]
+        note += f" Not finished, so not shown: {'; '.join(left)}."
     chosen = study.chosen()
-    counts = ", ".join(f"{name} {n}" for name, n in PER_CLASS.items() if name in study.sets)
+    counts = ", ".join(f"{name} {n}" for name, n in PER_CLASS.items() if name in study.sampled())
     return f"""## How it was chosen
 
 Curves of accuracy against cost, DeiT-tiny/16 in int8, on a sample of the four sets of [results.md](results.md): so many pictures
 of each class out of either split ({counts}), each split once the training set of the other; k = 20, three draws of heads,
-the same for every variant; SimCLR has {NEGATIVES} x views negatives here. Cost is counted in forward passes of ViT-B/16 at {FULL} pixels:
-at 112 pixels one costs {forward_share(112):.2f} of that, at 96 pixels {forward_share(96):.2f}. ± is over the draws.
+the same for every variant; SimCLR has {NEGATIVES} x views negatives here, and 256 x views where all are whole. Cost is counted in forward passes of ViT-B/16 at {FULL} pixels:
+at 112 pixels one costs {forward_share(112):.2f} of that, at 96 pixels {forward_share(96):.2f}. ± is over the draws.{note}
 
 ![Gain against cost](fast-curves.svg)
 
@@ -96,6 +114,9 @@ passes) gains {points(study.reference())} points on this sample.
 The rule: the cheapest pair that keeps {100 * KEEP:.0f} % of that gain, as do all pairs of the same sizes with at least as many views of
 either kind: the sample is small, and a lucky point is not to be taken. It gives
 DINO with {chosen[1]} and SimCLR with {chosen[2]}: {chosen[0]:.1f} forward passes instead of {1 + sum(v.cost() for v in REFERENCE):.0f}.
+
+The preset has DINO with {preset_is(study)[0]} and SimCLR with {preset_is(study)[1]}:
+{1 + sum(v.cost() for v in preset_is(study)):.1f} forward passes. {WHY}
 """
 
 

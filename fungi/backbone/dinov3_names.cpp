@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fungi/backbone/dinov3_names.h"
 #include "fungi/backbone/names.h"
 #include "fungi/checkpoint/tensor_type.h"
 
@@ -84,26 +85,17 @@ void read_dinov3(const NameReader& names, Architecture& a, RecipeWriter& w) {
   w.affine("norm", "norm");
 }
 
-// The angles of the authors' file: their number tells the heads, and their growth theta, which
-// the published models have in common.
+constexpr const char* kPeriods = "rope_embed.periods";
+
+// Their number tells the heads. Theta is that of the published models, see check_periods().
 void read_periods(const NameReader& names, Architecture& a) {
-  const std::string name = "rope_embed.periods";
-  const size_t count = names.count(name);
+  const size_t count = names.count(kPeriods);
   if (a.width % (4 * count) != 0)
     fail(fmt::format("{} periods do not go into a width of {}", count, a.width),
-         tensor_place(names.checkpoint().path(), names.full(name)),
+         tensor_place(names.checkpoint().path(), names.full(kPeriods)),
          "the file is damaged or of another architecture");
   set_heads(names, a, a.width / (4 * count));
   a.rotary_theta = 100;
-  const Matrix<float> periods = names.checkpoint().read(names.full(name));
-  for (size_t i = 0; i < count; ++i) {
-    const double expected = std::pow(100.0, double(i) / double(count));
-    if (!(std::abs(periods.data()[i] - expected) < 0.01 * expected))
-      fail(fmt::format("expected the period {:.4g} of theta 100, found {:.4g}", expected,
-                       periods.data()[i]),
-           tensor_place(names.checkpoint().path(), names.full(name)),
-           "other rotary positions than those of the published DINOv3 are not known here");
-  }
 }
 
 void read_authors(const NameReader& names, Architecture& a, RecipeWriter& w) {
@@ -113,7 +105,8 @@ void read_authors(const NameReader& names, Architecture& a, RecipeWriter& w) {
   read_periods(names, a);
   a.norm_epsilon = 1e-5f;
   a.gated_mlp = names.has_affine("blocks.0.mlp.w1");
-  a.mlp_hidden = names.dimension(a.gated_mlp ? "blocks.0.mlp.w3.weight" : "blocks.0.mlp.fc2.weight", 1);
+  const std::string down = a.gated_mlp ? "mlp.w3" : "mlp.fc2";
+  a.mlp_hidden = names.dimension("blocks.0." + down + ".weight", 1);
   a.activation = a.gated_mlp ? kernel::Activation::silu : kernel::Activation::gelu;
   a.qkv_bias = names.has("blocks.0.attn.qkv.bias");
   a.registers = names.count("storage_tokens") / a.width;
@@ -126,7 +119,8 @@ void read_authors(const NameReader& names, Architecture& a, RecipeWriter& w) {
   if (a.mask_token) w.tensor("mask_token", "mask_token");
   for (size_t i = 0; i < a.depth; ++i) {
     const std::string b = fmt::format("blocks.{}.", i);
-    for (const char* same : {"norm1", "norm2", "attn.qkv", "attn.proj"}) w.affine(b + same, b + same);
+    for (const char* same : {"norm1", "norm2", "attn.qkv", "attn.proj"})
+      w.affine(b + same, b + same);
     // Biases of keys are stored, and multiplied by zeros.
     const std::string mask = b + "attn.qkv.bias_mask";
     if (a.qkv_bias && names.has(mask)) w.recipes[b + "attn.qkv.bias"].times = names.full(mask);
@@ -134,7 +128,7 @@ void read_authors(const NameReader& names, Architecture& a, RecipeWriter& w) {
       w.stacked(b + "mlp.fc1", {b + "mlp.w1", b + "mlp.w2"}, true);
     else
       w.affine(b + "mlp.fc1", b + "mlp.fc1");
-    w.affine(b + "mlp.fc2", b + (a.gated_mlp ? "mlp.w3" : "mlp.fc2"));
+    w.affine(b + "mlp.fc2", b + down);
     w.tensor(b + "ls1", b + "ls1.gamma");
     w.tensor(b + "ls2", b + "ls2.gamma");
   }
@@ -143,9 +137,29 @@ void read_authors(const NameReader& names, Architecture& a, RecipeWriter& w) {
 
 }  // namespace
 
+void check_periods(const Checkpoint& checkpoint, const Reading& reading) {
+  const Architecture& a = reading.architecture;
+  if (a.family != "dinov3" || a.dialect != "dinov3") return;
+  const std::string name = reading.prefix + kPeriods;
+  const Matrix<float> periods = checkpoint.read(name);
+  const size_t count = periods.rows() * periods.cols();
+  for (size_t i = 0; i < count; ++i) {
+    const double expected = std::pow(double(a.rotary_theta), double(i) / double(count));
+    if (!(std::abs(periods.data()[i] - expected) < 0.01 * expected))
+      fail(fmt::format("expected the period {:.4g} of theta {}, found {:.4g}", expected,
+                       a.rotary_theta, periods.data()[i]),
+           tensor_place(checkpoint.path(), name),
+           "other rotary positions than those of the published DINOv3 are not known here");
+  }
+}
+
 const Dialect kDinov3AuthorsNames{"DINOv3's authors'",
                                   {"storage_tokens", "blocks.0.attn.qkv.weight",
                                    "patch_embed.proj.weight", "rope_embed.periods"},
+                                  read_authors};
+const Dialect kDinov3PeriodsNames{"DINOv3's authors'",
+                                  {"rope_embed.periods", "blocks.0.attn.qkv.weight",
+                                   "patch_embed.proj.weight", "storage_tokens"},
                                   read_authors};
 
 const Dialect kDinov3Names{"Hugging Face's DINOv3",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fungi/backbone/dinov3_names.h"
 #include "fungi/backbone/encode.h"
 #include "fungi/backbone/position.h"
 #include "fungi/backbone/recipes.h"
@@ -185,6 +186,7 @@ Backbone Backbone::open(const Checkpoint& checkpoint, const std::filesystem::pat
   options.text_by_first_token = takes_first_token(checkpoint, options);
   if (options.text_by_first_token) options.stated_facts["pooling"] = "first";
   Reading reading = read_names(checkpoint, options.stated_facts);
+  check_periods(checkpoint, reading);
   const auto weights = std::make_shared<Weights>();
   Weights& w = *weights;
   w.arch = reading.architecture;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "fungi/backbone/dinov3_names.h"
 #include "fungi/backbone/names.h"
 
 #include <fmt/format.h>
@@ -114,7 +115,7 @@ void RecipeWriter::clip_block(const std::string& b, const std::string& f) {
 
 std::span<const Dialect* const> dialects() {
   static constexpr const Dialect* all[] = {
-      &kDinov3AuthorsNames,  // before timm's, whose names most of its tensors have
+      &kDinov3AuthorsNames, &kDinov3PeriodsNames,  // before timm's: most names are the same
       &kKwtNames,           &kTimmNames,       &kEvaNames,       &kTorchvisionNames,
       &kSiglipNames,        &kHuggingfaceClipNames, &kClipNames, &kHuggingfaceVitNames,
       &kBertNames,          &kDistilbertNames, &kMpnetNames,     &kAlbertNames,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "fungi/base/error.h"
@@ -129,20 +130,22 @@ void score_row(const std::vector<Matrix<float>>& products, size_t row, const Wei
   }
 }
 
+// In a heap the farthest stands at the front.
+static bool is_nearer(const Nearest::Near& a, const Nearest::Near& b) {
+  return a.score != b.score ? a.score > b.score : a.row < b.row;
+}
+
 const std::vector<Nearest::Near>& Nearest::find(const std::vector<float>& scores, size_t self) {
-  const auto nearer = [](const Near& a, const Near& b) {  // the farthest stands at the front
-    return a.score != b.score ? a.score > b.score : a.row < b.row;
-  };
   nearest_.clear();
   for (size_t j = 0; j < scores.size(); ++j) {
     if (nearest_.size() == k_ && !(scores[j] > nearest_.front().score)) continue;
     if (j == self) continue;
     if (nearest_.size() == k_) {
-      std::pop_heap(nearest_.begin(), nearest_.end(), nearer);
+      std::pop_heap(nearest_.begin(), nearest_.end(), is_nearer);
       nearest_.pop_back();
     }
     nearest_.push_back({scores[j], uint32_t(j)});
-    std::push_heap(nearest_.begin(), nearest_.end(), nearer);
+    std::push_heap(nearest_.begin(), nearest_.end(), is_nearer);
   }
   return nearest_;
 }
@@ -159,14 +162,20 @@ void each_part_of_rows(size_t rows, const ChooseOptions& o, Pool& pool,
   });
 }
 
+const std::vector<Nearest::Near>& Nearest::find_in_order(const std::vector<float>& scores,
+                                                         size_t self) {
+  find(scores, self);
+  std::sort_heap(nearest_.begin(), nearest_.end(), is_nearer);
+  return nearest_;
+}
+
 // Combinations whose weights differ by one step of one block are nearly the same features: the mean
 // of a combination (twice) and of those is steadier than its own score, and the best of many steady
 // scores promises less than it cannot keep.
-size_t best_of(const Field& field, const std::vector<double>& score) {
+std::vector<double> smoothed(const Field& field, const std::vector<double>& score) {
   const size_t blocks = field.blocks.size();
   const auto values = size_t(std::lround(std::pow(double(score.size()), 1.0 / double(blocks - 1))));
-  size_t best = 0;
-  double most = -std::numeric_limits<double>::infinity();
+  std::vector<double> out;
   for (size_t c = 0; c < score.size(); ++c) {
     double sum = 2 * score[c], weight = 2;
     size_t step = 1;
@@ -175,8 +184,38 @@ size_t best_of(const Field& field, const std::vector<double>& score) {
       if (digit > 0) sum += score[c - step], ++weight;
       if (digit + 1 < values) sum += score[c + step], ++weight;
     }
-    // Equal ones: the first has smaller weights, so that what does not help is left out.
-    if (sum / weight > most + 1e-9) most = sum / weight, best = c;
+    out.push_back(sum / weight);
+  }
+  return out;
+}
+
+size_t best_of(const std::vector<double>& score) {
+  size_t best = 0;
+  for (size_t c = 1; c < score.size(); ++c)
+    if (score[c] > score[best] + 1e-12) best = c;
+  return best;
+}
+
+double steps_between(const Field& field, size_t a, size_t b) {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const Weights& weights : field.grid)
+    if (weights[1] > 0) smallest = std::min(smallest, weights[1]);
+  const auto level = [&](double weight) {
+    return std::log2(weight > 0 ? weight : smallest / 2);
+  };
+  double steps = 0;
+  for (size_t block = 1; block < field.blocks.size(); ++block)
+    steps += std::abs(level(field.grid[a][block]) - level(field.grid[b][block]));
+  return steps;
+}
+
+size_t nearest_to_equal(const Field& field) {
+  size_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t c = 0; c < field.grid.size(); ++c) {
+    double away = 0;
+    for (const double w : field.grid[c]) away += w > 0 ? std::abs(std::log2(w)) : 1e6;
+    if (away < least) least = away, best = c;
   }
   return best;
 }

@@ -49,6 +49,8 @@ class Nearest {
     uint32_t row;
   };
   const std::vector<Near>& find(const std::vector<float>& scores, size_t self);
+  // The same, the nearest first.
+  const std::vector<Near>& find_in_order(const std::vector<float>& scores, size_t self);
 
  private:
   size_t k_;
@@ -60,8 +62,16 @@ class Nearest {
 void each_part_of_rows(size_t rows, const ChooseOptions& options, Pool& pool,
                        const std::function<void(size_t begin, size_t end)>& visit);
 
-// The best of a score per combination of `field.grid`, where neighbouring weights have a say.
-size_t best_of(const Field& field, const std::vector<double>& score);
+// Of a score per combination of `field.grid` the mean with those of neighbouring weights.
+std::vector<double> smoothed(const Field& field, const std::vector<double>& score);
+// The best; of equal ones the first, whose weights are smaller, so that what does not help is left
+// out.
+size_t best_of(const std::vector<double>& score);
+// The combination whose weights are all 1, or the nearest to it.
+size_t nearest_to_equal(const Field& field);
+// How many times weights would be doubled or halved from one to the other, of all blocks together;
+// 0 counts as half the smallest weight.
+double steps_between(const Field& field, size_t a, size_t b);
 // For each set of blocks, fewer first, the combination with the best score.
 std::vector<size_t> best_of_each_set(const Field& field, const std::vector<double>& score);
 

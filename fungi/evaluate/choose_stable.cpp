@@ -84,7 +84,7 @@ StableChoice choose_stable_features(const Store& train, const Store& draw, const
   };
   std::vector<double> score;
   for (size_t c = 0; c < field.grid.size(); ++c) score.push_back(describe(c).gain);
-  StableChoice choice{.rows = n, .k = o.k, .chosen = describe(best_of(field, score))};
+  StableChoice choice{.rows = n, .k = o.k, .chosen = describe(best_of(smoothed(field, score)))};
   for (const size_t c : best_of_each_set(field, score))
     choice.best_of_blocks.push_back(describe(c));
   const StableFeatures& all = choice.best_of_blocks.back();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MATLAB files as strangers make them: libmatio calls itself for each array in an array, so that
-// deep nesting ends the process, and it unpacks without a limit. Both are looked at before.
+// deep nesting ends the process, makes as many cells as a file says, and unpacks without a limit.
+// All that is looked at before.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -15,7 +16,8 @@ namespace {
 constexpr size_t kHead = 128;
 constexpr int kMostDepth = 16;  // published lists have structures with arrays of numbers: 2
 constexpr uint64_t kMostUnpacked = uint64_t{64} << 20;  // of all variables; lists have 2 MB
-constexpr uint32_t kMatrix = 14, kCompressed = 15;
+constexpr uint32_t kSides = 5, kMatrix = 14, kCompressed = 15;
+constexpr uint64_t kMostElements = uint64_t{1} << 22;
 
 struct Checker {
   const std::string& place;
@@ -50,6 +52,7 @@ struct Checker {
       if (type == kMatrix) {
         if (depth == kMostDepth)
           broken(fmt::format("arrays stand in one another more than {} deep", kMostDepth));
+        check_sides(inside);
         elements(inside, depth + 1);
       } else if (type == kCompressed && depth == 0) {
         elements(unpacked(inside), depth + 1);  // nothing is packed twice
@@ -57,6 +60,19 @@ struct Checker {
         continue;
       }
       bytes = bytes.subspan(std::min(bytes.size(), 8 + (size + 7) / 8 * 8));
+    }
+  }
+
+  // Of an array, behind its kind: libmatio makes as many cells as they say.
+  void check_sides(std::span<const uint8_t> inside) const {
+    constexpr size_t kKind = 16;
+    if (inside.size() < kKind + 8 || word(inside, kKind) != kSides) return;
+    uint64_t elements = 1;
+    const size_t size = word(inside, kKind + 4), end = std::min(kKind + 8 + size, inside.size());
+    for (size_t at = kKind + 8; at + 4 <= end; at += 4) {
+      const uint32_t side = word(inside, at);
+      if (side > kMostElements || (elements *= side) > kMostElements)
+        broken(fmt::format("expected at most {} elements of an array, found more", kMostElements));
     }
   }
 

@@ -77,7 +77,8 @@ PublishedList PublishedFolder::list(const std::string& split) const {
     fail(split.empty() ? fmt::format("{} has several splits, and none was asked for", set->title)
                        : fmt::format("{} has no split '{}'", set->title, split),
          root.string(),
-         fmt::format("`split` takes {}, or all, which are then one data set", official_names(*set)));
+         fmt::format("`split` takes {}, or all, which are then one data set",
+                     official_names(*set)));
   const bool partition = without_partition(split) != split && set->key == "dtd";
   PublishedList found = reader.list(root, partition ? split : official->name);
   if (split == "test" && official->name == "val")

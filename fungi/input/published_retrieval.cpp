@@ -31,8 +31,10 @@ PublishedReader revisited(const char* key, const char* title, size_t database) {
               [](const fs::path& root) {
                 return is_file(truth_at<City>(root)) && is_folder(root / "jpg");
               },
-          .list = [](const fs::path& root,
-                     const std::string& split) { return list_revisited(truth_at<City>(root), split); },
+          .list =
+              [](const fs::path& root, const std::string& split) {
+                return list_revisited(truth_at<City>(root), split);
+              },
           .inside = {City == 'o' ? "roxford5k" : "rparis6k"}};
 }
 

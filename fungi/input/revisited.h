@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of revisited Oxford and Paris: which pictures are the database, which the queries, and
-// what belongs to each. Nothing in a .pkl is executed (checkpoint/pickle.h).
+// The records of revisited Oxford and Paris: which pictures are the database, which the queries,
+// and what belongs to each. Nothing in a .pkl is executed (checkpoint/pickle.h).
 #pragma once
 
 #include <cstdint>

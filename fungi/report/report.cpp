@@ -42,7 +42,8 @@ std::string points(const Change& c) {
 }
 
 std::string reduction(const ReportOptions& o) {
-  return o.reduce == Reduce::pca ? "PCA" : fmt::format("a random matrix ({})", to_string(o.reduce));
+  return o.reduce == Reduce::pca ? "PCA"
+                                 : fmt::format("a random matrix ({})", to_string(o.reduce));
 }
 
 std::string headline(const Evaluation& e, const ReportOptions& o, const std::string& model) {

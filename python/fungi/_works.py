@@ -62,7 +62,8 @@ def report(train: Store | PathLike, test: Store | PathLike, output: PathLike = "
     choice(reduce, "reduce", REDUCTIONS)
     numbers = checked_seeds(seeds, [train, test], reduce != "pca" and pca > 0, ", or give a random reduce")
     paths = [tuple(_fungi.with_seed(folder_of(store), seed) for store in (train, test)) for seed in numbers or [0]]
-    warn(_fungi.report(*(native(store) for store in (paths[0] if numbers else (train, test))), out, path(train_pictures, "train_pictures"), path(test_pictures, "test_pictures"),
+    shown = [native(store) for store in (paths[0] if numbers else (train, test))]
+    warn(_fungi.report(*shown, out, path(train_pictures, "train_pictures"), path(test_pictures, "test_pictures"),
                        {"hop": seconds(hop, "hop"), "split": split, "text_column": text_column, "label_column": label_column,
                         "id_column": id_column}, test_split,
                        None if k is None else count(k, "k", 1), count(queries, "queries"), count(pca, "pca"), reduce,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import inspect
+import pathlib
 import re
 import shutil
 
@@ -160,6 +161,40 @@ def test_seeds(data, verb, stores, words, arguments):
         assert len(other.by_seed) == 2
     with pytest.raises(fungi.Error):
         getattr(fungi, verb)(*paths, seeds=[3, 3], **arguments)
+
+
+def test_seeds_of_choices(data):
+    theirs, ours = cli_json("choose", data.train, "-k", 5, "--seeds", 0, 5), fungi.choose(data.train, k=5, seeds=[0, 5])
+    assert theirs["seeds"] == ours.seeds and theirs["mean"] == ours.mean and theirs["deviation"] == ours.deviation
+    assert [one["chosen"]["features"] for one in theirs["by_seed"]] == [one.chosen.features for one in ours.by_seed]
+    with pytest.raises(fungi.Error):
+        fungi.choose(data.train, k=5, seed=1, seeds=[0])
+    with pytest.raises(fungi.Error, match="nothing here depends on a seed"):
+        fungi.cka(data.train, seeds=[0, 1])
+
+
+def test_seeds_of_stores(data, tmp_path):
+    for seed in (3, 4):
+        for name in ("train", "test"):
+            like = {"like": tmp_path / f"train-{seed}"} if name == "test" else {"model": "demo", "objectives": "kl", "seed": seed}
+            fungi.extract(data.test_pictures, tmp_path / f"{name}-{seed}", progress=False, **like)
+    train, test = tmp_path / "train-{seed}", tmp_path / "test-{seed}"
+    theirs, ours = cli_json("cka", train, "--seeds", 3, 4), fungi.cka(train, seeds=[3, 4])
+    assert theirs["mean"] == ours.mean and theirs["deviation"] == ours.deviation and len(ours.by_seed) == 2
+    page = fungi.report(train, test, tmp_path / "ours.html", k=3, seeds=[3, 4])
+    cli("report", train, test, "-o", tmp_path / "theirs.html", "-k", 3, "--seeds", 3, 4)
+    assert "Over 2 seeds" in pathlib.Path(page).read_text()
+    assert (tmp_path / "theirs.html").read_bytes() == (tmp_path / "ours.html").read_bytes()
+
+
+def test_segment_over_seeds(tmp_path):
+    golden = ROOT / "tests/golden/segment"
+    sets = [golden / "pairs/train", golden / "pairs/test"]
+    theirs = cli_json("segment", *sets, "-m", golden / "model.safetensors", "--set", "heads=4", "--set", "family=vit", "--size", "40x56", "-k", 7,
+                      "--memory", 30, "--no-page", "-o", tmp_path / "a-{seed}", "--seeds", 1, 2)
+    ours = fungi.segment(sets, tmp_path / "b-{seed}", model=golden / "model.safetensors", facts={"heads": 4, "family": "vit"}, size="40x56", k=7,
+                         memory=30, no_page=True, seeds=[1, 2])
+    assert [one["mean"] for one in theirs] == [one.mean for one in ours] and ours[1].features == "fungi"
 
 
 def test_layers(data, tmp_path):

@@ -125,6 +125,29 @@ TEST_F(Choosing, ABlockThatHelpsIsTakenAndNoiseIsNot) {
   EXPECT_EQ(none.notes.size(), 1u);
 }
 
+// Without any signal the best of many is chance, which is seen where it had no say.
+TEST_F(Choosing, WhatGainsNothingIsNotChosen) {
+  size_t alone = 0;
+  for (const double signal : {3.0, 2.0, 1.5, 1.0}) {
+    const Choice choice = choose_features(made({signal, 0, 0}, 200), {.k = 9}, pool_);
+    EXPECT_EQ(choice.chosen.features == "embedding",
+              choice.expected_gain <= 0 || choice.chosen.gain == 0);
+    alone += choice.chosen.features == "embedding";
+    EXPECT_EQ(choice.notes.size(), 1u);
+  }
+  EXPECT_GE(alone, 2u);
+}
+
+// Blocks that help alike keep equal weights, though chance puts others ahead on few rows.
+TEST_F(Choosing, BlocksThatHelpAlikeWeighAlike) {
+  const Choice choice = choose_features(made({1, 1, 1}, 120), {.k = 9}, pool_);
+  for (const double weight : choice.chosen.weights) {
+    EXPECT_GE(weight, 0.5);
+    EXPECT_LE(weight, 2);
+  }
+  EXPECT_LE(choice.chosen.accuracy, choice.best_of_blocks.back().accuracy);
+}
+
 TEST_F(Choosing, ThreadsChangeNothing) {
   const Store store = made({1, 1, 1});
   Pool one(1);

@@ -83,7 +83,7 @@ TEST(Published, TheSplitMustBeNamed) {
   // Its authors did not split EuroSAT: without a split it is the folder of classes that it is.
   const auto plain = open_dataset(kLayouts / "eurosat");
   EXPECT_EQ(plain->kind(), DatasetKind::classes);
-  EXPECT_TRUE(std::is_sorted(plain->ids().begin(), plain->ids().end()));
+  for (size_t i = 1; i < plain->size(); ++i) EXPECT_LT(plain->id(i - 1), plain->id(i));
   EXPECT_EQ(plain->size(), open_dataset(kLayouts / "eurosat", {.split = "all"})->size());
 }
 
@@ -281,13 +281,15 @@ TEST(Published, MatlabFilesAndPicklesMayBeBroken) {
 // elements of type, size and bytes.
 std::string word(uint32_t value) { return {reinterpret_cast<const char*>(&value), 4}; }
 std::string element(uint32_t type, const std::string& bytes) {
-  return word(type) + word(uint32_t(bytes.size())) + bytes + std::string((8 - bytes.size() % 8) % 8, 0);
+  return word(type) + word(uint32_t(bytes.size())) + bytes +
+         std::string((8 - bytes.size() % 8) % 8, 0);
 }
 std::string array(uint32_t kind, const std::vector<uint32_t>& sides, const std::string& name,
                   const std::string& inside) {
   std::string dims;
   for (const uint32_t side : sides) dims += word(side);
-  return element(14, element(6, word(kind) + word(0)) + element(5, dims) + element(1, name) + inside);
+  return element(14,
+                 element(6, word(kind) + word(0)) + element(5, dims) + element(1, name) + inside);
 }
 std::string mat_file(const std::string& elements, char version = 1) {
   return std::string(124, ' ') + std::string(1, 0) + version + "IM" + elements;
@@ -335,8 +337,9 @@ TEST(Published, MatlabFilesThatMeanHarm) {
   for (const auto& sides : std::vector<std::vector<uint32_t>>{
            {1, 0x7fffffff}, {0xffffffff, 0xffffffff}, {0x10000, 0x10000, 0x10000}, {}})
     for (const uint32_t kind : {kCells, kDouble})
-      EXPECT_NE(complaint(mat_file(array(kind, sides, "trnid", element(9, std::string(8, 0))))),
-                "nothing");
+      EXPECT_NE(complaint(mat_file(array(kind, sides, "trnid", element(9, std::string(8, 0)))))
+                    .find(sides.empty() ? "setid.mat" : "elements of an array"),
+                std::string::npos);
   EXPECT_NE(complaint(mat_file(five.substr(0, 4) + word(1u << 30) + five.substr(8)))
                 .find("more bytes of an array"),
             std::string::npos);

@@ -160,6 +160,7 @@ const tests = {
     assert.match(await page.textContent(".column.rich .agree"), /\d of 8 share its class/);
     await page.click(".column.rich .card >> nth=2 >> a");
     await page.waitForFunction((row) => location.hash.includes(`row=${row}`), rich[2]);
+    await page.waitForFunction(() => document.querySelectorAll(".trail li").length > 0);
     await page.waitForFunction((row) => !document.querySelector(`.column.plain [data-row="${row}"]`), rich[2]);
     assert.equal((await page.$$(".trail li")).length, 2);
     await page.goBack();
