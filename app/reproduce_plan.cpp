@@ -2,6 +2,7 @@
 #include "app/reproduce_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -150,36 +151,58 @@ void Planner::account(const PaperTable& table, PlannedPair& pair, Cost& total) {
             .seconds = share * pair.cost.seconds};
 }
 
+const Backbone& Planner::opened(const PaperTable& table, const PaperBackbone& facts,
+                                const std::filesystem::path& path, const PaperData& data) {
+  const std::string as = fmt::format(
+      "{}\n{}\n{}\n{}\n{}", facts.key, path.string(), fmt::join(objectives_of(table), " "),
+      fmt::join(table.layers, " "), data.facts.empty() ? "" : data.key);
+  if (as != opened_as_) {
+    backbone_.reset();
+    backbone_ = open_backbone(table, facts, path, &data, options_, pool_);
+    opened_as_ = as;
+  }
+  return *backbone_;
+}
+
 Cost Planner::cost_of_pair(const PaperTable& table, const PaperBackbone& facts,
                            const std::filesystem::path& path, const PaperData& data,
                            const FoundData& found) {
-  const Backbone backbone = open_backbone(table, facts, path, &data, options_, pool_);
-  const Job job{table, facts, backbone, data, found, options_, pool_};
-  const Extractor extractor(backbone, job.extractor(), pool_);
-  Cost cost;
-  std::unique_ptr<Dataset> some;
-  for (const auto& [name, split] : splits_of(table, data, found)) {
-    auto opened = job.open(*split, extractor.data());
-    cost.samples += opened->size();
-    if (!some) some = std::move(opened);
+  const auto splits = splits_of(table, data, found);
+  const double times = double(seeds_of(table, options_).size() * projections_of(table).size());
+  const std::string features =
+      stores_folder(table, facts, data, options_, ProjectionKind::sign).string() +
+      fmt::format("\n{}", splits.size());
+  if (!known_.contains(features)) {
+    const Backbone& backbone = opened(table, facts, path, data);
+    const Job job{table, facts, backbone, data, found, options_, pool_};
+    const Extractor extractor(backbone, job.extractor(), pool_);
+    Cost cost;
+    std::unique_ptr<Dataset> some;
+    for (const auto& [name, split] : splits) {
+      auto set = job.open(*split, extractor.data());
+      cost.samples += set->size();
+      if (!some) some = std::move(set);
+    }
+    cost.passes = cost.samples * extractor.views_per_sample();
+    double& each =
+        seconds_per_view_[path.string() + "\n" + data.key + (table.layers.empty() ? "" : "*")];
+    if (each == 0) {  // KL is one view with everything that a view needs
+      ExtractorOptions one = job.extractor();
+      one.objectives = {"kl"};
+      Extractor tried(backbone, std::move(one), pool_);
+      std::vector<size_t> rows(std::min<size_t>(some->size(), 4 * pool_.threads()));
+      std::iota(rows.begin(), rows.end(), size_t{0});
+      tried.extract(*some, std::span(rows).first(1));  // warm
+      const auto start = Clock::now();
+      tried.extract(*some, rows);
+      each = seconds_since(start) / double(rows.size());
+    }
+    cost.seconds = double(cost.passes) * each;
+    known_[features] = cost;
   }
-  cost.passes = cost.samples * extractor.views_per_sample() * seeds_of(table, options_).size() *
-                projections_of(table).size();
-  double& each =
-      seconds_per_view_[path.string() + "\n" + data.key + (table.layers.empty() ? "" : "*")];
-  if (each == 0) {  // KL is one view with everything that a view needs
-    ExtractorOptions one = job.extractor();
-    one.objectives = {"kl"};
-    Extractor tried(backbone, std::move(one), pool_);
-    std::vector<size_t> rows(std::min<size_t>(some->size(), 4 * pool_.threads()));
-    std::iota(rows.begin(), rows.end(), size_t{0});
-    tried.extract(*some, std::span(rows).first(1));  // warm
-    const auto start = Clock::now();
-    tried.extract(*some, rows);
-    each = seconds_since(start) / double(rows.size());
-  }
-  cost.seconds = double(cost.passes) * each;
-  return cost;
+  const Cost& one = known_.at(features);
+  return {
+      .samples = one.samples, .passes = size_t(times) * one.passes, .seconds = times * one.seconds};
 }
 
 // Of a model that is there as it was measured, of another by its arithmetic.

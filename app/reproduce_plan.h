@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ class Planner {
   const Cost& total_missing() const { return total_missing_; }
 
  private:
+  const Backbone& opened(const PaperTable& table, const PaperBackbone& facts,
+                         const std::filesystem::path& path, const PaperData& data);
   Cost cost_of_pair(const PaperTable& table, const PaperBackbone& facts,
                     const std::filesystem::path& path, const PaperData& data,
                     const FoundData& found);
@@ -63,6 +66,9 @@ class Planner {
   Pool& pool_;
   std::map<std::string, double> seconds_per_view_;  // by model and data set
   std::set<std::string> seen_;
+  std::map<std::string, Cost> known_;  // by the features and parts of a data set, for one seed
+  std::string opened_as_;
+  std::optional<Backbone> backbone_;  // the one opened last: most tables want the same
   double gflops_ = 0;
   Cost total_, total_missing_;
 };

@@ -48,7 +48,8 @@ RunResult run_speed(const PaperTable& table, const PaperBackbone& facts, const B
       const double rate =
           c.setting == "rows/s"
               ? rows_per_second(options, pool)
-              : bench_features(backbone, specification_of(table, c.features), seconds, pool)
+              : bench_features(backbone, specification_of(table, c.features), options.preset,
+                               seconds, pool)
                     .samples_per_second;
       result.values[{c.setting, c.features}] = {rate};
     } catch (const Error& e) {

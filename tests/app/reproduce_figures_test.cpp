@@ -119,7 +119,7 @@ TEST_F(ReproduceFigures, LayersAreOneExtraction) {
   for (const json& row : layers["rows"])
     gradients += row["features"].get<std::string>().starts_with("kl@");
   const json model = json::parse(run_fungi("inspect --json " + kModel).out);
-  EXPECT_EQ(gradients, 4 * model["architecture"]["depth"].get<size_t>());
+  EXPECT_EQ(gradients, 4 * std::stoul(model["architecture"]["depth"].get<std::string>()));
   for (const char* features : {"kl@blocks.0.mlp.fc1", "kl@blocks.1.attn.qkv"})
     EXPECT_DOUBLE_EQ(ours(layers, "full", features),
                      knn(stores("layers"), std::string("--features ") + features));
