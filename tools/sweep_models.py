@@ -260,7 +260,8 @@ Each file is tried beside the `config.json` that its library writes, and alone: 
 the name of the architecture as its own, and once as `x.safetensors`.
 
 `right`: within {TOLERANCE:g} of the embedding's length, and nothing was said. `right, noted`: a note named
-what was assumed. `wrong, noted`: what the note named was otherwise. `refused`: the message.
+what was assumed. `wrong, noted`: what the note named was otherwise. `wrong`: nothing was said.
+`refused`: the message.
 """
 
 
