@@ -171,7 +171,10 @@ void set_pooling(const NameReader& names, const TimmArchitecture* known, Archite
 // The head of a tower is its projection; that of a fine-tuned one tells ImageNet's classes.
 void set_head(const NameReader& names, const Origin& origin, Architecture& a) {
   const std::string architecture = names.architecture().value_or("clip");
-  const bool clip = a.family == "clip" && architecture.find("clip") != std::string::npos;
+  // EVA's first CLIP has no norm before its blocks, by which the others are known.
+  const bool eva = names.architecture() && names.has("blocks.0.attn.q_bias");
+  const bool clip =
+      (a.family == "clip" || eva) && architecture.find("clip") != std::string::npos;
   if (origin.fine_tuned() || (!clip && a.family != "perception-encoder")) return;
   if (names.has_affine("head")) {
     const size_t outputs = names.dimension("head.weight", 0);
