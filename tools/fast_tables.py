@@ -128,6 +128,7 @@ The preset has DINO with {preset_is(study)[0]} and SimCLR with {preset_is(study)
 
 
 def preset_line(study):
+    """Beside the whole views, where the preset was run on the sample."""
     sets, fast, whole = study.preset_on_sample()
     if not sets:
         return ""
@@ -193,13 +194,14 @@ def speed_section(study):
     for precision in PRECISIONS:
         found = [(rates[key], accuracy[key], key[0]) for key in rates if key[1] == precision and key in accuracy]
         lines.append((precision, sorted(found)))
-    picture = chart(f"DeiT-tiny/16: accuracy against speed (k = 20, mean of {len(study.measured() or study.sets)} sets)", "pictures per second of one core (log)",
+    picture = chart(f"DeiT-tiny/16: accuracy against speed (k = 20, {', '.join(study.measured() or study.sets)})", "pictures per second of one core (log)",
                     "accuracy in percent", lines, log=True, colours=COLOURS)
     return f"""## Accuracy against speed
 
 ![Accuracy against pictures per second](fast.svg)
 
-DeiT-tiny/16, pictures per second of one core's processor time (`fungi bench`, pictures in memory; projection and losses included):
+DeiT-tiny/16, pictures per second of one core's processor time (`fungi bench`, pictures in memory; projection and losses included); accuracy is that of the
+next section:
 
 {table(["features", "precision", "pictures/s", "of paper in bf16", "accuracy"], rows)}""", picture
 
