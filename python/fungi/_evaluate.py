@@ -44,7 +44,8 @@ def checked_seeds(seeds: Sequence[int] | None, stores: Sequence[Store | PathLike
 def _spread(values: Sequence[Any]) -> tuple[Any, Any]:
     """Mean and deviation; of lists, one for each place."""
     if not isinstance(values[0], list):
-        return _fungi.spread_of([float(v) for v in values])
+        mean, deviation = _fungi.spread_of([float(v) for v in values])
+        return mean, deviation
     columns = [_spread(column) for column in zip(*values)]
     return [m for m, _ in columns], [d for _, d in columns]
 
@@ -258,7 +259,8 @@ def cka(store: Store | PathLike, *, features: str | None = None, seeds: Sequence
     ['embedding', 'kl']
     """
     numbers = checked_seeds(seeds, [store], False, "")
-    each = [Cka(*_fungi.cka(_seeded(store, seed), features or "", threads_of(threads))) for seed in numbers or [None]]
+    one_or_many: Sequence[int | None] = numbers or [None]
+    each = [Cka(*_fungi.cka(_seeded(store, seed), features or "", threads_of(threads))) for seed in one_or_many]
     if not numbers:
         return each[0]
     if any(one.blocks != each[0].blocks for one in each):
