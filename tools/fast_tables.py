@@ -49,9 +49,10 @@ def points(values, digits=2):
 
 
 def curve_rows(study, objective):
-    rows = []
+    rows, seen = [], set()
     for group in study.groups():
-        for v in (v for v in GROUPS[group] if v.objective == objective):
+        for v in (v for v in GROUPS[group] if v.objective == objective and str(v) not in seen):
+            seen.add(str(v))  # some stand in two groups, to be paired with others there
             rows.append((v, study.gain(group, v)))
     return sorted(rows, key=lambda row: (-row[0].side, -row[0].views))
 
