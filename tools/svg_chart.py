@@ -17,6 +17,17 @@ def ticks(low, high, log):
     return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
+def free_place(x, y, label, taken):
+    """Where a label beside a point covers no other: its anchor, x and y. What is taken grows by its box."""
+    wide = 7 * len(label)
+    for up, left in ((6, 0), (-16, 0), (6, 1), (-16, 1), (20, 0), (-30, 0), (34, 0), (-44, 0)):
+        box = (x - 6 - wide if left else x + 6, y - up - 11, x - 6 if left else x + 6 + wide, y - up + 2)
+        if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            break
+    taken.append(box)
+    return "end" if left else "start", x - 6 if left else x + 6, y - up
+
+
 def chart(title, x_name, y_name, lines, log=False, colours=None):
     """lines: (name, [(x, y, label)]), joined in the order of x."""
     points = [p for _, line in lines for p in line]
@@ -44,6 +55,7 @@ def chart(title, x_name, y_name, lines, log=False, colours=None):
     middle = (LEFT + WIDTH - RIGHT) / 2
     out.append(f'<text x="{middle}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x_name)}</text>')
     out.append(f'<text transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">{escape(y_name)}</text>')
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in (at(*p[:2]) for p in points)]
     for i, (name, line) in enumerate(lines):
         colour = (colours or {}).get(name, PALETTE[i % len(PALETTE)])
         places = [(*at(x, y), label) for x, y, label in sorted(line)]
@@ -51,7 +63,8 @@ def chart(title, x_name, y_name, lines, log=False, colours=None):
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5" opacity="0.6"/>')
         for x, y, label in places:
             out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
-            out.append(f'<text x="{x + 6:.1f}" y="{y - 6:.1f}" fill="{colour}">{escape(label)}</text>')
+            anchor, across, down = free_place(x, y, label, taken)
+            out.append(f'<text x="{across:.1f}" y="{down:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(label)}</text>')
         y = TOP + 16 + 18 * i
         out.append(f'<circle cx="{WIDTH - RIGHT + 20}" cy="{y - 4}" r="4" fill="{colour}"/>')
         out.append(f'<text x="{WIDTH - RIGHT + 32}" y="{y}">{escape(name)}</text>')
