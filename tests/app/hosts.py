@@ -46,6 +46,18 @@ def two_hosts():
             ip("netns", "del", name, check=False)
 
 
+def wait_for_link():
+    """A card that came up answers only after its link is noticed on both sides; mpirun tries to connect once."""
+    knock = "import socket, sys; sys.exit(socket.socket().connect_ex((sys.argv[1], 9)) not in (0, 111))"  # refused: somebody is there
+    for name, address in zip(NAMES, reversed(ADDRESSES)):
+        for _ in range(100):
+            if ip("netns", "exec", name, "timeout", "2", sys.executable, "-c", knock, address, check=False).returncode == 0:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError(f"{name} does not reach {address}, though its link is up again")
+
+
 def host(name, *command, hidden=None):
     """A command on a host: its own network and name, a clock that is two days ahead, and perhaps an empty folder in place of ours."""
     hide = f"mount -t tmpfs none '{hidden}' && " if hidden else ""
@@ -69,6 +81,7 @@ def main():
         made.env["FUNGI_RANK_TIMEOUT"] = str(SILENCE)
         stores = made.folder / "stores"
         stores.mkdir()
+        wait_for_link()
         made.run(made.extract("whole"))
         made.run(command_of(made, made.extract("stores/shared")))
         made.expect_same("whole", "stores/shared", "two hosts, one folder")
@@ -92,6 +105,7 @@ def main():
         assert f"rank 1 on {NAMES[1]} has been silent" in said or "lost communication with a remote daemon" in said, said
         print(f"a link that was cut: the run ended after {time.monotonic() - begin:.1f} seconds")
         ip("-n", NAMES[0], "link", "set", "card-a", "up")
+        wait_for_link()
         kept = len(list((stores / "cut").glob("rows-*")))
         assert kept >= 3
         made.run(command_of(made, made.extract("stores/cut", limit=400)))
