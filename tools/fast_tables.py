@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/fast.md and its pictures, from the figures of a fast_study.FastStudy."""
 from fast_study import FULL, GROUPS, KEEP, NEGATIVES, PER_CLASS, REFERENCE, forward
+from markdown import wrapped
 from results_study import STEPS, deviation, mean, percent, table
 from results_tables import RECOMMENDED
 from svg_chart import chart
@@ -209,7 +210,7 @@ next section:
 
 def write(study, output):
     speed, picture = speed_section(study)
-    output.write_text("\n".join([INTRO, speed, kept_section(study), sample_section(study), OTHERS]))
+    output.write_text(wrapped("\n".join([INTRO, speed, kept_section(study), sample_section(study), OTHERS])))
     if picture:
         (output.parent / "fast.svg").write_text(picture)
     if study.groups():

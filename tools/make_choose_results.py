@@ -15,6 +15,7 @@ import math
 import pathlib
 
 import numpy as np
+from markdown import wrapped
 from results_study import LABELS, MAIN, SEEDS, SETS, WIDTH, Study, deviation, mean, table
 
 NAMES = ("kl", "dino", "simclr")
@@ -188,7 +189,7 @@ def main():
         for name in study.sets:
             for split in ("train", "test"):
                 study.extract(name, args.precision, split, "--precision", args.precision, "--keep-factors", "--objectives", *everything, "-j", args.threads)
-    args.output.write_text(write(study, args.precision, args.rows))
+    args.output.write_text(wrapped(write(study, args.precision, args.rows)))
     print(f"wrote {args.output}")
 
 

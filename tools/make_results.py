@@ -14,6 +14,7 @@ import argparse
 import pathlib
 
 import results_tables
+from markdown import wrapped
 from results_study import SETS, Study
 
 
@@ -33,9 +34,9 @@ def main():
     if not args.figures_only and not args.precisions_only:
         study.extract_all()
     if args.precisions_only:
-        args.output.write_text(results_tables.rewrite_precisions(study, args.output.read_text()))
+        args.output.write_text(wrapped(results_tables.rewrite_precisions(study, args.output.read_text())))
     else:
-        args.output.write_text(results_tables.write(study))
+        args.output.write_text(wrapped(results_tables.write(study)))
     print(f"wrote {args.output}")
 
 

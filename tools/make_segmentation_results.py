@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+from markdown import wrapped
 from results_study import deviation, mean, table
 
 NAMES = """background aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person pottedplant sheep sofa
@@ -145,7 +146,7 @@ def main():
         for seed in range(args.seeds):
             for case in CASES:
                 runs.run(case, seed)
-    args.output.write_text(write(runs))
+    args.output.write_text(wrapped(write(runs)))
     print(f"wrote {args.output}")
 
 

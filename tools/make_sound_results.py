@@ -14,6 +14,7 @@ import math
 import pathlib
 import struct
 
+from markdown import wrapped
 from results_study import LABELS, Fungi, features, mean, percent, table
 
 STEPS = ("embedding", "+K", "+S", "+K+S")
@@ -229,7 +230,7 @@ def main():
         for model in args.models:
             for name in args.sets:
                 study.extract(model, name)
-    args.output.write_text(write(study))
+    args.output.write_text(wrapped(write(study)))
     print(f"wrote {args.output}")
 
 

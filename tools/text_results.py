@@ -12,6 +12,7 @@ import argparse
 import pathlib
 
 import text_tables
+from markdown import wrapped
 from text_study import SHOTS, TextStudy
 
 
@@ -31,7 +32,7 @@ def main():
     study = TextStudy(args)
     if not args.figures_only:
         study.extract_all()
-    args.output.write_text(text_tables.write(study))
+    args.output.write_text(wrapped(text_tables.write(study)))
     print(f"wrote {args.output}")
 
 
