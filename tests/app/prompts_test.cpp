@@ -28,6 +28,9 @@ using test::json_lines;
 using test::LanguageModel;
 using test::sleep_a_little;
 
+const char* const kNoCurl =
+    "this build has no libcurl: install libcurl4-openssl-dev and configure again";
+
 class PromptsTest : public ::testing::Test {
  protected:
   static constexpr size_t kTrain = 60, kTest = 48;
@@ -104,7 +107,7 @@ TEST_F(PromptsTest, RequestsHaveTheShapeOfBatchFiles) {
 }
 
 TEST_F(PromptsTest, EachRequestIsAnsweredOnceWhateverAServerDoes) {
-  if (!have_http()) GTEST_SKIP() << "this build has no libcurl";
+  if (!have_http()) GTEST_SKIP() << kNoCurl;
   const LanguageModel model("bad");
   const auto asked = run_fungi(asking(model, "--parallel 6 --timeout 3 --json"));
   ASSERT_EQ(asked.status, 0) << asked.err << asked.out;
@@ -149,7 +152,7 @@ TEST_F(PromptsTest, EachRequestIsAnsweredOnceWhateverAServerDoes) {
 
 // SIGKILL in the middle, twice, with half a line at the end; then Ctrl-C; then to the end.
 TEST_F(PromptsTest, AKilledRunGoesOn) {
-  if (!have_http()) GTEST_SKIP() << "this build has no libcurl";
+  if (!have_http()) GTEST_SKIP() << kNoCurl;
   const LanguageModel model("slow");
   const auto run_until = [&](size_t answers, int signal) {
     const std::string command =
@@ -187,7 +190,7 @@ TEST_F(PromptsTest, AKilledRunGoesOn) {
 }
 
 TEST_F(PromptsTest, TheKeyIsShownToTheServerAlone) {
-  if (!have_http()) GTEST_SKIP() << "this build has no libcurl";
+  if (!have_http()) GTEST_SKIP() << kNoCurl;
   const std::string key = "sk-secret-0123456789";
   const auto nowhere = [&](const test::Outcome& o) {
     EXPECT_EQ((o.out + o.err).find(key), std::string::npos) << o.out << o.err;
@@ -238,7 +241,7 @@ TEST_F(PromptsTest, RandomExamplesAreABaseline) {
   const std::string first = random("");
   EXPECT_EQ(random("-j 1"), first);
   EXPECT_NE(random("--seed 7"), first);
-  if (!have_http()) GTEST_SKIP() << "this build has no libcurl";
+  if (!have_http()) GTEST_SKIP() << kNoCurl;
   const LanguageModel model("good");
   ASSERT_EQ(run_fungi(asking(model, "--random")).status, 0);
   const fs::path baseline = folder_ / "baseline.jsonl";

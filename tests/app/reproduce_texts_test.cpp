@@ -101,7 +101,8 @@ TEST_F(ReproduceTexts, InContextLearningTakesTheAnswersOfALanguageModel) {
     ASSERT_NE(begin, std::string::npos) << command;
     ASSERT_NE(end, std::string::npos) << command;
     command = command.substr(begin + 6, end - begin - 6);
-    if (!have_http()) GTEST_SKIP() << "this build has no libcurl";
+    if (!have_http())
+      GTEST_SKIP() << "this build has no libcurl: install libcurl4-openssl-dev and configure again";
     const test::LanguageModel model("good");
     ASSERT_EQ(run_fungi(command + model.endpoint() + " --limit 9").status, 0) << command;
     table = reproduce("icl" + use());
