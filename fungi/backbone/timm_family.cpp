@@ -172,7 +172,8 @@ void set_pooling(const NameReader& names, const TimmArchitecture* known, Archite
 void set_head(const NameReader& names, const Origin& origin, Architecture& a) {
   const std::string architecture = names.architecture().value_or("clip");
   // EVA's first CLIP has no norm before its blocks, by which the others are known.
-  const bool eva = names.architecture() && names.has("blocks.0.attn.q_bias");
+  const bool eva =
+      names.has("blocks.0.attn.q_bias") && (names.architecture() || origin.mentions("clip"));
   const bool clip =
       (a.family == "clip" || eva) && architecture.find("clip") != std::string::npos;
   if (origin.fine_tuned() || (!clip && a.family != "perception-encoder")) return;
